@@ -1,0 +1,1 @@
+"""Sketch error and speed, measured."""

@@ -1,0 +1,1 @@
+"""Boards and trends over Redis. Not built yet."""

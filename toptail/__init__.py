@@ -1,0 +1,1 @@
+"""What an application imports: the client and its types. Not built yet."""

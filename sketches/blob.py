@@ -37,14 +37,14 @@ def seal(kind: int, parameters: Sequence[int], payload: bytes, key_id: bytes = N
     return body + _checksum(body)
 
 
-def unseal(data: bytes, kind: int) -> tuple[tuple[int, int, int], memoryview, bytes]:
-    """Parameters, payload and key id of a sound blob of this kind."""
+def unseal(data: bytes, kind: int, key_id: bytes = NO_KEY) -> tuple[tuple[int, int, int], memoryview]:
+    """Parameters and payload of a sound blob of this kind, made with this key."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise CorruptBlob(f"a blob is bytes, not {type(data).__name__}")
     view = memoryview(data).cast("B")
     if len(view) < _HEADER.size + _CHECKSUM_BYTES:
         raise CorruptBlob(f"a blob takes at least {_HEADER.size + _CHECKSUM_BYTES} bytes, not {len(view)}")
-    magic, version, found, zero, *parameters, key_id, length = _HEADER.unpack_from(view)
+    magic, version, found, zero, *parameters, found_id, length = _HEADER.unpack_from(view)
     if magic != _MAGIC or zero:
         raise CorruptBlob(f"not a sketch: it begins with {bytes(view[:8])!r}")
     if version != _VERSION:
@@ -55,18 +55,15 @@ def unseal(data: bytes, kind: int) -> tuple[tuple[int, int, int], memoryview, by
         raise CorruptBlob(f"a payload of {length} bytes in a blob of {len(view)}: cut short or run on")
     if _checksum(view[:-_CHECKSUM_BYTES]) != view[-_CHECKSUM_BYTES:]:
         raise CorruptBlob("the checksum does not match: the blob was damaged")
+    if found_id != key_id:
+        raise Incompatible(f"the blob was made with another key: id {found_id.hex()}, not {key_id.hex()}")
     first, second, third = parameters
-    return (first, second, third), view[_HEADER.size : -_CHECKSUM_BYTES], key_id
+    return (first, second, third), view[_HEADER.size : -_CHECKSUM_BYTES]
 
 
 def make_key_id(key: bytes) -> bytes:
     """Names a hash key without giving it away."""
     return blake2b(key, digest_size=8, person=b"toptail key id").digest()
-
-
-def check_key_id(found: bytes, expected: bytes) -> None:
-    if found != expected:
-        raise Incompatible(f"the blob was made with another key: id {found.hex()}, not {expected.hex()}")
 
 
 def _checksum(body: bytes | memoryview) -> bytes:

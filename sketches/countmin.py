@@ -132,15 +132,14 @@ class CountMin:
     @classmethod
     def from_bytes(cls, data: bytes, *, key: bytes) -> Self:
         """The sketch that `to_bytes` wrote; a damaged one raises CorruptBlob, another key Incompatible."""
-        check_key(key)
-        (width, depth, flags), payload, key_id = blob.unseal(data, blob.COUNT_MIN)
+        key_id = blob.make_key_id(check_key(key))
+        (width, depth, flags), payload = blob.unseal(data, blob.COUNT_MIN, key_id)
         cell_bytes, is_conservative = flags >> 8, bool(flags & 1)
         is_shape = 2 <= width <= MAX_WIDTH and width & (width - 1) == 0 and 1 <= depth <= MAX_DEPTH
         if not is_shape or cell_bytes not in (4, 8) or flags & 0xFE:
             raise CorruptBlob(f"not a count-min sketch: width {width}, depth {depth}, flags {flags:#x}")
         if len(payload) != 8 + width * depth * cell_bytes:
             raise CorruptBlob(f"not a count-min sketch: {len(payload)} bytes for {depth} rows of {width} cells")
-        blob.check_key_id(key_id, blob.make_key_id(key))
         sketch = cls(width, depth, key=key, conservative=is_conservative)
         sketch._total = int.from_bytes(payload[:8], "little")
         cells = np.frombuffer(payload[8:], "<u4" if cell_bytes == 4 else "<i8").reshape(depth, width)

@@ -73,7 +73,8 @@ class Curve:
         j = np.searchsorted(self._climb, share, "left")
         below, above = self._knots[(j - 1) // 2], self._knots[j // 2]
         part = (share - self._climb[j - 1]) / (self._climb[j] - self._climb[j - 1])
-        found: Floats = np.clip((below / 2 + part * (above / 2 - below / 2)) * 2, below, above)
+        with np.errstate(over="ignore"):  # beyond the largest double is beyond `above`
+            found: Floats = np.clip((below / 2 + part * (above / 2 - below / 2)) * 2, below, above)
         return found
 
 

@@ -151,7 +151,7 @@ class SpaceSaving:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The summary that `to_bytes` wrote; anything else raises CorruptBlob."""
-        (capacity, n, zero), payload, _ = blob.unseal(data, blob.SPACE_SAVING)
+        (capacity, n, zero), payload = blob.unseal(data, blob.SPACE_SAVING)
         if not 1 <= capacity <= MAX_CAPACITY or n > capacity or zero:
             raise CorruptBlob(f"not a space-saving summary: {n} items in a capacity of {capacity}")
         if len(payload) < 16 + 18 * n:

@@ -169,7 +169,7 @@ class TDigest:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The digest that `to_bytes` wrote; anything else raises CorruptBlob."""
-        (compression, code, n), payload, _ = blob.unseal(data, blob.TDIGEST)
+        (compression, code, n), payload = blob.unseal(data, blob.TDIGEST)
         scale = next((name for name, scale in SCALES.items() if scale.code == code), None)
         if scale is None or not MIN_COMPRESSION <= compression <= MAX_COMPRESSION or n > 2 * compression:
             raise CorruptBlob(f"not a t-digest: compression {compression}, scale code {code}, {n} centroids")

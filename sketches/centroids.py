@@ -17,6 +17,7 @@ All of it is `searchsorted` and `reduceat` over whole arrays: no loop over value
 
 from collections.abc import Sequence
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +44,21 @@ class Centroids(NamedTuple):
         return len(self.mean) - np.count_nonzero(self.is_atom) / 2
 
 
+SAFE_TO_SUM = 1e290  # below it no sum of doubles that fit into memory overflows
+
 EMPTY = Centroids(np.empty(0), np.empty(0), np.empty(0), np.empty(0))
 
 
-def make_atoms(values: Floats, weights: Floats | None = None) -> Centroids:
-    """One atom for each value, in order."""
+def summarise(values: Floats, weights: Floats | None, cells: int, scale: Scale) -> Centroids:
+    """A batch of values, with weights or 1 each, compressed; it sorts the values in place."""
     if weights is None:
-        values = np.sort(values)
-        return Centroids(values, np.ones(len(values)), values, values)
+        values.sort()
+        if len(values) > 2 * cells and _has_no_repeats(values) and max(-values[0], values[-1]) < SAFE_TO_SUM:
+            return _cut_distinct(values, cells, scale)
+        return compress(Centroids(values, np.ones(len(values)), values, values), cells, scale)
     order = np.argsort(values, kind="stable")
-    return Centroids(values[order], weights[order], values[order], values[order])
+    values = values[order]
+    return compress(Centroids(values, weights[order], values, values), cells, scale)
 
 
 def join(parts: Sequence[Centroids]) -> Centroids:
@@ -63,27 +69,10 @@ def join(parts: Sequence[Centroids]) -> Centroids:
 
 
 def is_ordered(centroids: Centroids) -> bool:
-    """Whether means ascend and, of equal means, atoms come last: what `join` makes and `weave` relies on."""
+    """Whether means ascend and, of equal means, atoms come last: what `join` makes."""
     mean, is_atom = centroids.mean, centroids.is_atom
     is_tie = mean[1:] == mean[:-1]
     return bool(((mean[1:] > mean[:-1]) | (is_tie & (is_atom[1:] >= is_atom[:-1]))).all())
-
-
-def weave(few: Centroids, many: Centroids) -> Centroids:
-    """`join` of two lists, for a short one and long atoms: inserts instead of sorting."""
-    at = np.searchsorted(many.mean, few.mean, "left")
-    at[few.is_atom] = np.searchsorted(many.mean, few.mean[few.is_atom], "right")
-    inserted = at + np.arange(len(at))
-    is_many = np.ones(len(few.mean) + len(many.mean), bool)
-    is_many[inserted] = False
-
-    def column(short: Floats, long: Floats) -> Floats:
-        woven = np.empty(len(is_many))
-        woven[inserted] = short
-        woven[is_many] = long
-        return woven
-
-    return Centroids(*(column(short, long) for short, long in zip(few, many, strict=True)))
 
 
 def compress(centroids: Centroids, cells: int, scale: Scale) -> Centroids:
@@ -113,7 +102,7 @@ def _cell_starts(centroids: Centroids, cells: int, scale: Scale) -> Ints:
     light = weight.copy()
     light[heavy] = 0
     ends = np.cumsum(light)
-    grid = scale.share(np.arange(1.0, left), left, ends[-1]) * ends[-1]
+    grid = scale.share(_phase(centroids.mean) + np.arange(left - 1.0), left, ends[-1]) * ends[-1]
     cuts = np.searchsorted(ends - light / 2, grid)
     starts = np.unique(np.concatenate(([0], cuts, heavy, heavy + 1)))
     starts = starts[starts < len(weight)]
@@ -121,6 +110,15 @@ def _cell_starts(centroids: Centroids, cells: int, scale: Scale) -> Ints:
     pairs = pairs[is_atom[pairs] & is_atom[pairs + 1]]
     all_starts: Ints = np.union1d(starts, pairs + 1)
     return all_starts
+
+
+def _phase(values: Floats) -> float:
+    """Where the first cut falls, 0.5 to 1.5 cells from the start, by the values themselves.
+
+    Digests of alike streams (one sorted stream dealt round robin, say) would else all be cut at the same places, and
+    their merger would know no more of what lies between than each of them: 0.06 % of error where it now has 0.01 %.
+    """
+    return 0.5 + crc32(values[:: max(1, len(values) // 64)].tobytes()) / 2**32
 
 
 def _heavy_atoms(centroids: Centroids, cells: int, scale: Scale) -> Ints:
@@ -152,3 +150,18 @@ def _merge_groups(centroids: Centroids, starts: Ints) -> Centroids:
     merged = Centroids(np.clip(means, lows, highs), weights, lows, highs)
     # Rounding can swap two means that lie one ulp apart.
     return merged if is_ordered(merged) else join([merged])
+
+
+def _has_no_repeats(values: Floats) -> bool:
+    return bool((values[1:] != values[:-1]).all())
+
+
+def _cut_distinct(values: Floats, cells: int, scale: Scale) -> Centroids:
+    """What `compress` makes of sorted values that occur once each, without an array of weights for them all."""
+    n = len(values)
+    grid = scale.share(_phase(values) + np.arange(cells - 1.0), cells, n) * n
+    starts = np.unique(np.concatenate(([0.0], np.ceil(grid - 0.5)))).astype(np.int64)
+    starts = starts[starts < n]
+    sizes = np.diff(starts, append=n)
+    lo, hi = values[starts], values[starts + sizes - 1]
+    return Centroids(np.clip(np.add.reduceat(values, starts) / sizes, lo, hi), sizes.astype(np.float64), lo, hi)

@@ -13,7 +13,7 @@ from typing import Any, Self, overload
 import numpy as np
 
 from sketches import blob
-from sketches.centroids import EMPTY, Centroids, compress, is_ordered, join, make_atoms, weave
+from sketches.centroids import EMPTY, Centroids, compress, is_ordered, join, summarise
 from sketches.curve import SMALLEST, Curve, Rule, Side, Staircases
 from sketches.errors import CorruptBlob, EmptySketch, Incompatible, InvalidInput, TooLarge
 from sketches.scales import SCALES, parse_scale
@@ -21,16 +21,17 @@ from sketches.values import Floats, Ints, Numbers, parse_counts, parse_numbers, 
 
 MIN_COMPRESSION, MAX_COMPRESSION = 10, 10_000
 MAX_COUNT = 2**53  # beyond it a double no longer counts one by one
+BATCH = 4  # times `compression` cells for a batch by itself, before it is merged
 FINE = 2  # while values stream in, this many times `compression` cells: merging again and again then adds no error
-PENDING = 32  # times `compression`: small updates wait until this many values make one compression worth it
+PENDING = 8  # times `compression`: small updates wait until so many centroids make one compression worth it
 
 
 class TDigest:
     """The distribution of a stream of numbers, in at most 32 x compression bytes.
 
     Guarantee   `bounds` contains the true share of values below x, for any stream, any cut into updates and any merge
-                tree; `cdf` lies inside it. Up to 2 x compression distinct values everything is exact; so is every
-                value that fills a cell of its own. Weights that are whole numbers are summed without rounding.
+                tree; `cdf` lies inside it. Up to 2 x compression distinct values everything is exact, and a value that
+                repeats often enough to fill a cell is kept apart from then on. Whole weights are summed exactly.
     Basis       Dunning & Ertl 2019, merging variant; k1 scale: a cell holds at most pi / (2 compression) of the values.
     Merge       Any compressions and scales; the result keeps this one's. Bounds stay proved.
     Does not    forget or subtract. Nor guess well inside a cell whose values spread over many orders of magnitude.
@@ -101,8 +102,8 @@ class TDigest:
         """Take in a batch of values, each with its weight, or 1."""
         numbers, loads = parse_values(values, weights)
         if numbers.size:
-            atoms = make_atoms(numbers, loads)
-            self._take(atoms, float(atoms.weight.sum()))
+            count = len(numbers) if loads is None else float(loads.sum())
+            self._take(summarise(numbers, loads, BATCH * self._compression, self._scale), count)
 
     def merge(self, *others: "TDigest") -> None:
         """Take in other digests, all at once; they stay as they are."""
@@ -192,9 +193,7 @@ class TDigest:
     def _settle(self) -> None:
         if not self._pending:
             return
-        batch = self._pending[0] if len(self._pending) == 1 else join(self._pending)
-        all_of_it = weave(self._fine, batch) if batch.is_atom.all() else join([self._fine, batch])
-        self._fine = compress(all_of_it, FINE * self._compression, self._scale)
+        self._fine = compress(join([self._fine, *self._pending]), FINE * self._compression, self._scale)
         self._pending = []
 
     def _require_centroids(self) -> Centroids:
@@ -234,7 +233,8 @@ def _between_samples(values: Floats, ranks: Ints) -> Centroids:
     between = np.diff(ranks) - 1
     lo, hi = values[:-1][between > 0], values[1:][between > 0]
     middle = np.clip(lo / 2 + hi / 2, lo, hi)
-    return join([make_atoms(values), Centroids(middle, between[between > 0].astype(np.float64), lo, hi)])
+    atoms = Centroids(values, np.ones(len(values)), values, values)
+    return join([atoms, Centroids(middle, between[between > 0].astype(np.float64), lo, hi)])
 
 
 def _parse_payload(payload: memoryview, n: int) -> tuple[float, Centroids]:

@@ -27,10 +27,10 @@ def parse_numbers(numbers: Any, what: str = "values") -> Floats:
         return np.empty(array.shape)
     if array.dtype.kind not in "iuf":
         raise InvalidInput(f"{what} must be numbers, not {_example(array)}")
-    floats = array.astype(np.float64) + 0.0
-    finite = np.isfinite(floats)
-    if not finite.all():
-        raise InvalidInput(f"{what} must be finite, not {floats[~finite].flat[0]}")
+    floats = array.astype(np.float64)
+    floats += 0.0
+    if not np.isfinite(floats.min()) or not np.isfinite(floats.max()):
+        raise InvalidInput(f"{what} must be finite, not {floats[~np.isfinite(floats)].flat[0]}")
     return floats
 
 

@@ -1,0 +1,157 @@
+"""The registry of boards: one hash, name -> board, and a script for every change to it.
+
+A board gets a new id each time it is made. Its shards' meta keys are made first and its name last, so a board that can
+be found can be written. Deleting goes the other way: in one step the name goes and the id is noted as deleted, then the
+meta keys, and from then on every write is refused; `sweep` removes the rest, and may be run again by anybody.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from hybrid.config import CHANGEABLE, Board, BoardConfig, check_name, complete, differing_fields
+from hybrid.errors import BoardNotFound, Conflict, InvalidBoard, SchemaTooNew
+from hybrid.keys import DELETED_MARK, SCHEMA_FIELD, SCHEMA_VERSION, Keys, make_tags
+from hybrid.link import Argument, Link, Script
+from hybrid.windows import DAY_MS
+
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
+_ID_CHARS = 10
+
+# Put a board back changed, if it still is what was read.
+_REPLACE = Script("""
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+""")
+
+# Take a board's name away and note what is left to remove, if it still is what was read.
+_DELETE = Script("""
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[3], ARGV[2])
+return 1
+""")
+
+
+class Boards:
+    """All boards under one prefix. Clock and randomness are arguments."""
+
+    def __init__(self, link: Link, schema: Keys, *, now_ms: Callable[[], int], random: random.Random) -> None:
+        self._link = link
+        self._schema = schema
+        self._now_ms = now_ms
+        self._random = random
+
+    async def open(self) -> None:
+        """Refuse data that a newer release has written; stamp data that nobody has."""
+        key = self._schema.boards
+        commands = [("HSETNX", key, SCHEMA_FIELD, SCHEMA_VERSION), ("HGET", key, SCHEMA_FIELD)]
+        _, version = await self._link.run(key, commands)
+        if int(version) > SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"{key} was written under schema {int(version)}; this release knows {SCHEMA_VERSION}: use a newer one"
+            )
+
+    async def create(self, name: str, config: BoardConfig) -> tuple[Board, bool]:
+        """The board of this name and config, and whether it is new; one that differs raises Conflict."""
+        wanted = complete(config)
+        existing = await self._load(check_name(name))
+        if existing is None:
+            board = self._make(name, wanted)
+            await self._write_metas(board)
+            (is_new,) = await self._link.run(
+                self._schema.boards, [("HSETNX", self._schema.boards, name, _render(board))]
+            )
+            if is_new:
+                return board, True
+            await self._unlink(board)  # somebody else was quicker
+            existing = await self.describe(name)
+        fields = differing_fields(existing.config, wanted)
+        if fields:
+            raise Conflict(f"board {name!r} exists with other {', '.join(fields)}", fields)
+        return existing, False
+
+    async def describe(self, name: str) -> Board:
+        board = await self._load(check_name(name))
+        if board is None:
+            raise BoardNotFound(f"there is no board {name!r}")
+        return board
+
+    async def list(self, prefix: str = "", *, limit: int = 100, after: str = "") -> list[Board]:
+        """Boards by name: at most `limit` that begin with the prefix and come after a name, for pages."""
+        key = self._schema.boards
+        (fields,) = await self._link.run(key, [("HKEYS", key)])
+        names = sorted(field.decode() for field in fields if not field.startswith(DELETED_MARK.encode()))
+        page = [name for name in names if name.startswith(prefix) and name > after][:limit]
+        if not page:
+            return []
+        (values,) = await self._link.run(key, [("HMGET", key, *page)])
+        return [_parse(value) for value in values if value is not None]
+
+    async def patch(self, name: str, **changes: Any) -> Board:
+        """Change what may be changed after a board was made."""
+        refused = sorted(changes.keys() - set(CHANGEABLE))
+        if refused:
+            raise InvalidBoard(refused[0], f"{refused[0]} stays as it was made; {', '.join(CHANGEABLE)} can be changed")
+        while True:
+            board = await self.describe(name)
+            changed = msgspec.structs.replace(board, config=complete(msgspec.structs.replace(board.config, **changes)))
+            args: list[Argument] = [name, _render(board), _render(changed)]
+            if await _REPLACE.run(self._link, [self._schema.boards], args):
+                return changed
+
+    async def delete(self, name: str) -> None:
+        """Remove a board: at once for everybody who asks or writes, and then its keys."""
+        while True:
+            board = await self.describe(name)
+            args: list[Argument] = [name, _render(board), DELETED_MARK + board.id]
+            if await _DELETE.run(self._link, [self._schema.boards], args):
+                break
+        await self.sweep()
+
+    async def sweep(self) -> int:
+        """Remove the keys of boards that were deleted; returns how many boards that were."""
+        key = self._schema.boards
+        (fields,) = await self._link.run(key, [("HGETALL", key)])
+        deleted = [name for name in fields if name.startswith(DELETED_MARK.encode()) and name != SCHEMA_FIELD]
+        for name in deleted:
+            await self._unlink(_parse(fields[name]))
+            await self._link.run(key, [("HDEL", key, name)])
+        return len(deleted)
+
+    def _make(self, name: str, config: BoardConfig) -> Board:
+        board_id = "".join(self._random.choices(_ALPHABET, k=_ID_CHARS))
+        secret = self._random.randbytes(16)
+        tags = make_tags(board_id, config.shards)
+        return Board(name=name, id=board_id, tags=tags, secret=secret, created_ms=self._now_ms(), config=config)
+
+    async def _load(self, name: str) -> Board | None:
+        (value,) = await self._link.run(self._schema.boards, [("HGET", self._schema.boards, name)])
+        return None if value is None else _parse(value)
+
+    async def _write_metas(self, board: Board) -> None:
+        for tag in board.tags:
+            meta = self._schema.shard(tag).meta
+            await self._link.run(meta, [("HSET", meta, "id", board.id, "seq", 0, "last", "0-0")])
+
+    async def _unlink(self, board: Board) -> None:
+        """Remove every key of a board. The meta keys go first, and with them every writer."""
+        today = self._now_ms() // DAY_MS
+        for tag in board.tags:
+            keys = self._schema.shard(tag)
+            (fields, _) = await self._link.run(keys.meta, [("HKEYS", keys.meta), ("UNLINK", keys.meta)])
+            windows: Sequence[str] = [field[2:].decode() for field in fields if field.startswith(b"v:")]
+            rest = [keys.log, *(keys.record(window) for window in windows)]
+            rest += [keys.day(day) for day in range(today - 2, today + 3)]
+            await self._link.run(keys.meta, [("UNLINK", *rest)])
+
+
+def _render(board: Board) -> bytes:
+    return msgspec.json.encode(board)
+
+
+def _parse(value: bytes) -> Board:
+    return msgspec.json.decode(value, type=Board)

@@ -1,0 +1,90 @@
+"""Every key in Redis is built here; this is the schema.
+
+    tt:boards             HASH    board name -> the board, as JSON
+                                  "!schema"  -> version of this schema
+                                  "!<id>"    -> a deleted board whose keys are still to be removed
+    tt:{b/s}:meta         HASH    id    the board's; a script that finds another one, or none, refuses
+                                  seq   number of events logged by this shard
+                                  last  id of the last log entry
+                                  v:<window> -> until when it is kept (ms), "" for ever; one field a window that exists
+    tt:{b/s}:rec:<window> ZSET    player -> order key                    expires as a safety net only
+    tt:{b/s}:log          STREAM  accepted events and what they changed, ids <seq>-<nonce> (log.py)
+    tt:{b/s}:day:<d>      SET     tokens of day d since 1970, kept over the day after
+    tt:{b/s}:min:<m>      SET     nonces of the groups written in minute m, for our own retries
+
+`tt` is a setting. b is the board's id and s the shard, with a suffix that spreads the shards over a cluster's slots.
+The braces make all keys of one (board, shard) one slot, so that one script may write them all. Names of boards and
+players are never part of a key: they are fields and members, which take any bytes.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from redis.crc import key_slot
+
+from hybrid.errors import InvalidField
+
+SCHEMA_VERSION = 1
+SCHEMA_FIELD = b"!schema"
+DELETED_MARK = "!"
+SLOTS = 16_384
+
+_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """All keys under one prefix."""
+
+    prefix: str = "tt"
+
+    def __post_init__(self) -> None:
+        if not _PREFIX.fullmatch(self.prefix):
+            raise InvalidField("prefix", f"a key prefix is 1 to 32 of A-Z a-z 0-9 _ -, not {self.prefix!r}")
+
+    @property
+    def boards(self) -> str:
+        return f"{self.prefix}:boards"
+
+    def shard(self, tag: str) -> "ShardKeys":
+        return ShardKeys(f"{self.prefix}:{{{tag}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardKeys:
+    """The keys of one (board, shard)."""
+
+    stem: str
+
+    @property
+    def meta(self) -> str:
+        return f"{self.stem}:meta"
+
+    @property
+    def log(self) -> str:
+        return f"{self.stem}:log"
+
+    def record(self, window: str) -> str:
+        return f"{self.stem}:rec:{window}"
+
+    def day(self, day: int) -> str:
+        return f"{self.stem}:day:{day}"
+
+    def minute(self, minute: int) -> str:
+        return f"{self.stem}:min:{minute}"
+
+
+def make_tags(board_id: str, shards: int) -> tuple[str, ...]:
+    """One hash tag a shard, chosen so that the shards' slots spread evenly over all slots."""
+    return tuple(next(_tags_in_part(board_id, shard, shards)) for shard in range(shards))
+
+
+def _tags_in_part(board_id: str, shard: int, shards: int) -> Iterator[str]:
+    """Tags of this shard whose slot lies in the shard's own part of the slots."""
+    suffix = 0
+    while True:
+        tag = f"{board_id}/{shard}.{suffix}"
+        if key_slot(f"{{{tag}}}".encode()) * shards // SLOTS == shard:
+            yield tag
+        suffix += 1

@@ -1,0 +1,120 @@
+"""The log: every accepted event of a shard, in order, with what it changed.
+
+One stream entry holds one group of events. Its id is `<seq>-<nonce>`: seq is the number of events logged so far, this
+group's included, so it is contiguous and an entry's id is that of its last event; nonce is random and tells two entries
+of one seq apart, should a failover have lost one. The entry names its predecessor, so a hole cannot go unseen.
+
+    p     id of the entry before
+    e     the events as they came in: msgpack of LoggedEvents
+    P<w>  players of window w, joined by \\n       left out where they and K
+    K<w>  their new keys, "nan" for removed       are those of the window before
+    O<w>  their old keys, "nan" for none
+
+Rows whose key did not change are among them (a best that was not beaten); `changes` leaves them out. Since an event
+changes any one window by one record at most, two answers whose seqs differ by d differ by at most d in any rank.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from hybrid.orderkey import Keys
+
+BEST, SET, REMOVE = "best", "set", "remove"
+
+
+class LoggedEvents(msgspec.Struct, frozen=True, array_like=True):
+    """The events of one entry in columns; subpoints, ids and tags are left out where they say nothing.
+
+    `kind` says how the rows are to be read: "best" changed those whose new key is less than the old one, "set" and
+    "remove" changed all of theirs.
+    """
+
+    kind: str
+    players: list[bytes]
+    points: list[int] = []
+    subpoints: list[int] = []
+    at_ms: list[int] = []
+    ids: Sequence[str | None] = []
+    tags: Sequence[str | None] = []
+
+
+class Change(NamedTuple):
+    """One record before and after; None where there was, or is, none."""
+
+    player: bytes
+    old: float | None
+    new: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One entry of a shard's log."""
+
+    id: str
+    previous: str
+    events: LoggedEvents
+    rows: dict[str, tuple[list[bytes], Keys, Keys]]
+
+    @property
+    def seq(self) -> int:
+        return int(self.id.partition("-")[0])
+
+    def old_keys(self) -> dict[str, tuple[list[bytes], Keys]]:
+        """By window the players of its rows, and the keys that they had before."""
+        return {window: (players, old) for window, (players, old, _) in self.rows.items()}
+
+    def changes(self, window: str) -> Iterator[Change]:
+        """The records of a window that this entry changed."""
+        players, old, new = self.rows.get(window, ([], np.empty(0), np.empty(0)))
+        for player, before, after in zip(players, map(_known, old.tolist()), map(_known, new.tolist()), strict=True):
+            is_beaten = before is None or after is None or after < before
+            if self.events.kind != BEST or is_beaten:
+                yield Change(player, before, after)
+
+
+def _known(key: float) -> float | None:
+    return None if math.isnan(key) else key
+
+
+def pack_events(events: LoggedEvents) -> bytes:
+    return msgspec.msgpack.encode(events)
+
+
+def render_keys(keys: Keys) -> list[bytes]:
+    """Each key in the shortest text that reads back as the same double, "nan" for none.
+
+    JSON, because it is written in C; `repr` one by one takes four times as long.
+    """
+    if not len(keys):
+        return []
+    texts = msgspec.json.encode(keys.tolist())[1:-1].split(b",")
+    return [b"nan" if text == b"null" else text for text in texts] if np.isnan(keys).any() else texts
+
+
+def parse_keys(text: bytes | str) -> Keys:
+    """Keys joined by blanks."""
+    return np.fromstring(text, np.float64, sep=" ") if text else np.empty(0)
+
+
+def parse_entry(reply: Any) -> LogEntry:
+    """An entry as XRANGE and XREVRANGE give it."""
+    entry_id, flat = reply
+    fields = dict(zip(flat[::2], flat[1::2], strict=True)) if isinstance(flat, list) else flat
+    rows: dict[str, tuple[list[bytes], Keys, Keys]] = {}
+    players: list[bytes] = []
+    new = np.empty(0)
+    for name, value in fields.items():
+        kind, window = name[:1], name[1:].decode()
+        if kind == b"P":
+            players = value.split(b"\n") if value else []
+        elif kind == b"K":
+            new = parse_keys(value)
+        elif kind == b"O":
+            rows[window] = (players, parse_keys(value), new)
+    events = msgspec.msgpack.decode(fields[b"e"], type=LoggedEvents)
+    return LogEntry(entry_id.decode(), fields[b"p"].decode(), events, rows)

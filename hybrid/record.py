@@ -1,0 +1,174 @@
+"""The record: every player's current row, in Redis, and the only way to change it.
+
+    submit   check all of it -> deal it to shards -> a lane each -> one script a group (lua/write.lua) -> outcomes
+    remove   gone from every window, as a logged event (lua/remove.lua)
+    lookup   the order keys of players, one call a shard
+
+An answer is never a guess: events of a shard that did not answer in time are `unknown`, each for itself, and the same
+tokens may be sent again.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hybrid.batching import Batcher
+from hybrid.config import Board
+from hybrid.errors import BoardNotFound, Overloaded, RedisUnavailable
+from hybrid.events import Batch, check_batch, check_player
+from hybrid.groups import Part, make_parts
+from hybrid.keys import Keys as KeySchema
+from hybrid.lanes import GROUP_ITEMS, Lane
+from hybrid.link import Link
+from hybrid.log import REMOVE as REMOVED
+from hybrid.log import LogEntry, LoggedEvents, pack_events
+from hybrid.outcomes import Outcomes
+from hybrid.shard import REMOVE, Shard
+from hybrid.windows import DAY_MS, Window
+
+JITTER_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSettings:
+    """How patient the record is."""
+
+    timeout_s: float = 5.0  # until a write is answered, or unknown
+    grace_ms: int = 3_600_000  # how long after its end a window takes late events
+    most_waiting: int = 200_000  # events that may wait to be written; more are refused
+
+
+class Record:
+    """The records of all boards behind one link.
+
+    `now_ms` is the clock that decides which windows are open; `random` makes nonces. Both are arguments so that tests
+    can hold them.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        schema: KeySchema,
+        *,
+        now_ms: Callable[[], int],
+        random: random.Random,
+        settings: RecordSettings,
+    ) -> None:
+        self._link = link
+        self._schema = schema
+        self._now_ms = now_ms
+        self._random = random
+        self._settings = settings
+        self._lanes: dict[str, Lane] = {}
+        self._shards: dict[str, Shard] = {}
+        self._lookups: dict[tuple[str, str], Batcher[bytes, float | None]] = {}
+        self._waiting = 0
+
+    async def submit(self, board: Board, batch: Batch) -> Outcomes:
+        """Take in a batch: all of it is checked before any of it is written."""
+        now_ms = self._now_ms()
+        events = check_batch(board, batch, now_ms)
+        outcomes = Outcomes.unknown(board, len(events))
+        if not len(events):
+            return outcomes
+        if self._waiting + len(events) > self._settings.most_waiting:
+            raise Overloaded(f"{self._waiting} events are waiting to be written already")
+        parts, outcomes.closed = make_parts(board, events, now_ms, self._settings.grace_ms)
+        self._waiting += len(events)
+        try:
+            deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
+            pieces = [(shard, piece) for shard, part in parts.items() for piece in part.pieces(GROUP_ITEMS)]
+            written = await asyncio.gather(
+                *(self._lane(board, shard).write(piece, deadline_s) for shard, piece in pieces)
+            )
+        finally:
+            self._waiting -= len(events)
+        return _gather(outcomes, [piece for _, piece in pieces], written)
+
+    async def remove(self, board: Board, player: str) -> bool:
+        """Remove a player from every window; False if he had no record."""
+        name = check_player(player)
+        shard = self._shard(board, board.shard_of(name))
+        event = pack_events(LoggedEvents(REMOVED, [name], at_ms=[self._now_ms()]))
+        nonce = self._random.getrandbits(63)
+        minute = await shard.now_ms() // 60_000
+        deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
+        while True:
+            windows = await self.windows(board, board.shard_of(name))
+            keys = [shard.keys.meta, shard.keys.log, shard.keys.minute(minute)]
+            keys += [shard.keys.record(window) for window in windows]
+            reply = await shard.commit(REMOVE, keys, [board.id, nonce, event, name, *windows], deadline_s)
+            if isinstance(reply, LogEntry) or reply[0] == b"ok":
+                return True
+            if reply[0] == b"absent":
+                return False
+
+    async def lookup(self, board: Board, window: str, player: str) -> float | None:
+        """The order key of a player in a window, None if he has no record there; asked together with others."""
+        name = check_player(player)
+        if (board.id, window) not in self._lookups:
+            self._lookups[board.id, window] = Batcher(lambda names: self._find(board, window, names))
+        return await self._lookups[board.id, window].ask(name)
+
+    async def lookup_many(self, board: Board, window: str, players: Sequence[str]) -> list[float | None]:
+        """The order keys of many players, in their order."""
+        return await self._find(board, window, [check_player(player) for player in players])
+
+    async def windows(self, board: Board, number: int) -> list[str]:
+        """The windows that a shard has records of, or had."""
+        meta = self._shard(board, number).keys.meta
+        (fields,) = await self._link.run(meta, [("HKEYS", meta)])
+        if not fields:
+            raise BoardNotFound(f"board {board.name!r} was deleted")
+        return sorted(field[2:].decode() for field in fields if field.startswith(b"v:"))
+
+    async def _find(self, board: Board, window: str, names: Sequence[bytes]) -> list[float | None]:
+        by_shard: dict[int, list[int]] = {}
+        for place, name in enumerate(names):
+            by_shard.setdefault(board.shard_of(name), []).append(place)
+        found: list[float | None] = [None] * len(names)
+
+        async def ask(number: int, places: list[int]) -> None:
+            key = self._schema.shard(board.tags[number]).record(window)
+            (keys,) = await self._link.run(key, [("ZMSCORE", key, *(names[place] for place in places))])
+            for place, order_key in zip(places, keys, strict=True):
+                found[place] = order_key
+
+        await asyncio.gather(*(ask(number, places) for number, places in by_shard.items()))
+        return found
+
+    def _lane(self, board: Board, number: int) -> Lane:
+        tag = board.tags[number]
+        if tag not in self._lanes:
+            self._lanes[tag] = Lane(
+                self._shard(board, number),
+                kept_until_ms=lambda window: self._kept_until_ms(board, tag, window),
+                nonce=lambda: self._random.getrandbits(63),
+            )
+        return self._lanes[tag]
+
+    def _shard(self, board: Board, number: int) -> Shard:
+        tag = board.tags[number]
+        if tag not in self._shards:
+            self._shards[tag] = Shard(self._link, self._schema, board, number)
+        return self._shards[tag]
+
+    def _kept_until_ms(self, board: Board, tag: str, window: Window) -> int | None:
+        """Redis' own expiry, a safety net below the keeper; jittered, so that shards do not expire all at once."""
+        kept = window.kept_until_ms(self._settings.grace_ms, board.config.retention_days * DAY_MS)
+        return None if kept is None else kept + DAY_MS + int.from_bytes(tag.encode(), "little") % JITTER_MS
+
+
+def _gather(outcomes: Outcomes, parts: Sequence[Part], written: Sequence[Outcomes]) -> Outcomes:
+    """Put what became of the parts in the batch's order."""
+    for part, answer in zip(parts, written, strict=True):
+        outcomes.codes[part.places] = answer.codes
+        outcomes.before[part.places] = answer.before
+        outcomes.after[part.places] = answer.after
+        outcomes.error = outcomes.error or answer.error
+    errors = [answer.error for answer in written]
+    # Nothing was written anywhere, and it is known: that is an error, not a batch of unknowns.
+    if errors and all(isinstance(error, RedisUnavailable | BoardNotFound) for error in errors):
+        raise next(error for error in errors if error is not None)
+    return outcomes

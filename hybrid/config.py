@@ -6,18 +6,15 @@ and so never meets the old one's keys.
 """
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from hybrid.errors import InvalidBoard
 from hybrid.orderkey import NOTHING, RESOLUTIONS_MS, Axis, OrderKey, plan_resolution
+from hybrid.sharding import ShardHash
 from hybrid.windows import KINDS
 
 Strategy = Literal["best", "latest", "sum"]
@@ -82,15 +79,13 @@ class Board(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Points in one whole score."""
         return int(10**self.config.decimals)
 
-    def shard_of(self, player: bytes) -> int:
-        """The shard that this player lives in, for ever."""
-        return int(self.shards_of([player])[0])
+    @cached_property
+    def shard_hash(self) -> ShardHash:
+        """Which shard a player lives in, for ever."""
+        return ShardHash(self.secret, len(self.tags))
 
-    def shards_of(self, players: Sequence[bytes]) -> NDArray[np.uint64]:
-        """The shard of each player: a keyed hash, so that nobody can choose names that crowd one shard."""
-        key = self.secret
-        digests = [blake2b(player, digest_size=8, key=key).digest() for player in players]
-        return np.frombuffer(b"".join(digests), "<u8") % np.uint64(len(self.tags))
+    def __repr__(self) -> str:
+        return f"Board(name={self.name!r}, id={self.id!r}, secret=<hidden>, {self.config})"
 
     def tick_of(self, at_ms: Any) -> Any:
         """The tick of a time, or of an array of times, as the order key has it: 0 where it keeps no time."""

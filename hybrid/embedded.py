@@ -25,10 +25,8 @@ Not handled: network file systems, whose locks and sockets differ; a directory m
 """
 
 import asyncio
-import fcntl
 import logging
 import os
-import pwd
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -36,21 +34,19 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import quote
 
-from hybrid.errors import DirInUse, DirRefused, EmbeddedError, StartFailed
+from hybrid.datadir import STAMP, check_room, check_stamp, clear, lock_dir, make_dir, write, write_durably
+from hybrid.errors import DirRefused, EmbeddedError, StartFailed
 from hybrid.servers import Server, ServerProcess, find_server, ping
 
 Fsync = Literal["always", "everysec", "no"]
 
 REFUSED_COMMANDS = ("FLUSHALL", "FLUSHDB", "DEBUG")
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
-STAMP = "redis.stamp"
-ROOM_BYTES = 1 << 20
 LOG_BYTES = 1 << 20
 
 _POLL_S = 0.02
 _TAIL_LINES = 8
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-_DATA = ("appendonly.aof", "appendonlydir", "dump.rdb")
 
 log = logging.getLogger(__name__)
 
@@ -178,13 +174,13 @@ class EmbeddedRedis:
     async def _start(self, lock_wait_s: float) -> None:
         server = self.server = self.server or find_server()
         _check_socket_path(self.socket_path)
-        _make_dir(self.data_dir)
-        lock = await _lock(self.data_dir, lock_wait_s)
+        make_dir(self.data_dir)
+        lock = await lock_dir(self.data_dir, lock_wait_s)
         try:
-            _check_stamp(self.data_dir, server)
-            _clear(self.data_dir)
-            _check_room(self.data_dir)
-            _write_durably(self.data_dir / STAMP, server.render_stamp())
+            check_stamp(self.data_dir, server)
+            clear(self.data_dir)
+            check_room(self.data_dir)
+            write_durably(self.data_dir / STAMP, server.render_stamp())
             self._process = self._spawn(server, lock)
         except OSError as error:
             raise StartFailed(f"cannot prepare {self.data_dir}: {error}") from error
@@ -200,7 +196,7 @@ class EmbeddedRedis:
 
     def _spawn(self, server: Server, lock: int) -> ServerProcess:
         config_path = self.data_dir / "redis.conf"
-        _write(config_path, self._render_config())
+        write(config_path, self._render_config())
         self._rotate_log()
         with config_path.open("rb") as config, open(os.open(self.log_path, _APPEND, 0o600), "ab") as said:
             self._log_from = said.tell()
@@ -279,121 +275,9 @@ def _check_socket_path(path: Path) -> None:
         )
 
 
-def _make_dir(path: Path) -> None:
-    """Make the directory, or see that it is private and belongs to who we are."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.stat()
-    except OSError as error:
-        raise DirRefused(f"cannot make the data directory {path}: {error.strerror}") from error
-    if found.st_uid != os.geteuid():
-        raise DirRefused(
-            f"the data directory {path} belongs to {_render_user(found.st_uid)}, and this process runs as "
-            f"{_render_user(os.geteuid())}; run it as the owner, or choose another directory"
-        )
-    if found.st_mode & 0o077:
-        doors = [_render_access("its group", found.st_mode >> 3), _render_access("everybody", found.st_mode)]
-        raise DirRefused(f"{path} is not private: {', '.join(filter(None, doors))}. To close it: chmod 700 {path}")
-
-
-def _render_access(who: str, bits: int) -> str:
-    verbs = [verb for verb, bit in (("read", 4), ("write", 2), ("enter", 1)) if bits & bit]
-    return f"{who} may {' and '.join(verbs)} it" if verbs else ""
-
-
-async def _lock(data_dir: Path, wait_s: float) -> int:
-    """A descriptor with the directory's lock."""
-    now_s = asyncio.get_running_loop().time
-    deadline_s = now_s() + wait_s
-    try:
-        lock = os.open(data_dir / "redis.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise DirRefused(f"cannot open the lock of {data_dir}: {error.strerror}") from error
-    try:
-        while not _try_lock(lock):
-            if now_s() >= deadline_s:
-                raise DirInUse(_render_owner(data_dir, os.pread(lock, 100, 0)))
-            await asyncio.sleep(_POLL_S)
-        os.ftruncate(lock, 0)
-    except BaseException:
-        os.close(lock)
-        raise
-    return lock
-
-
-def _try_lock(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _render_owner(data_dir: Path, note: bytes) -> str:
-    pids = note.decode(errors="replace").split()
-    who = "redis-server pid {}, started by pid {}".format(*pids) if len(pids) == 2 else "a server that just starts"
-    return f"the data directory {data_dir} is in use by {who}; stop that one first, or choose another directory"
-
-
-def _check_stamp(data_dir: Path, server: Server) -> None:
-    """Refuse data that this server must not read, or that we know nothing about."""
-    path = data_dir / STAMP
-    strangers = [name for name in _DATA if (data_dir / name).exists()]
-    if path.exists():
-        server.check_stamp(path.read_text(errors="replace"), data_dir)
-    elif strangers:
-        raise DirRefused(f"{data_dir} has {strangers[0]} and no {STAMP}: not of our making; choose another directory")
-
-
-def _clear(data_dir: Path) -> None:
-    """Remove what a killed server had half rewritten; the next one would leave it there for ever."""
-    for pattern in ("temp-*.rdb", "temp-*.aof", "appendonlydir/temp-*"):
-        for leftover in data_dir.glob(pattern):
-            leftover.unlink()
-
-
-def _check_room(data_dir: Path) -> None:
-    """See that the disk takes a megabyte: Redis starts on a full one, and dies at its first write."""
-    path = data_dir / "redis.room"
-    try:
-        _write(path, "\0" * ROOM_BYTES)
-    except OSError as error:
-        raise StartFailed(f"cannot write {ROOM_BYTES} bytes in {data_dir}: {error.strerror}; make room") from error
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _write_durably(path: Path, text: str) -> None:
-    """Old or new text after a crash, never a part of it; nothing to do when it is there."""
-    if path.exists() and path.read_text(errors="replace") == text:
-        return
-    fresh = path.with_name(path.name + ".new")
-    _write(fresh, text)
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _write(path: Path, text: str) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _quote(value: str) -> str:
     """A value as Redis reads it from its configuration, whatever bytes a path may have."""
     plain = "".join(
         chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\' else f"\\x{byte:02x}" for byte in os.fsencode(value)
     )
     return f'"{plain}"'
-
-
-def _render_user(uid: int) -> str:
-    try:
-        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
-    except KeyError:
-        return f"uid {uid}"

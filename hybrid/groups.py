@@ -1,13 +1,12 @@
 """Groups: events of one shard that are written together, and what to write for them. Pure.
 
-A batch is dealt to shards as parts; parts that wait for the same shard are joined into a group. A group knows which
-events still count (no duplicates, none refused) and which windows each of them is for, and makes of that the rows that
-the script writes: one a player and window.
+Parts that wait for the same shard are joined into a group. A group knows which events still count (no duplicates, none
+refused) and makes of them the rows that the script writes, one a player and window; and from the keys that were there
+before it says what became of each event.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import numpy as np
 
@@ -17,57 +16,9 @@ from hybrid.events import Events
 from hybrid.log import BEST, SET, LoggedEvents
 from hybrid.orderkey import Ints, Keys
 from hybrid.outcomes import Outcomes, Status, compare
+from hybrid.parts import Part
 from hybrid.rules import Flags
-from hybrid.windows import Window, window_at
-
-Closed = dict[int, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The events of one batch that belong to one shard. `places` are their indexes in the batch.
-
-    `is_in` has a row for each of `windows`, the open ones, and says which events count there.
-    """
-
-    events: Events
-    places: Ints
-    keys: Keys
-    ticks: Ints
-    tokens: list[bytes | None]
-    request_token: bytes | None
-    windows: tuple[Window, ...]
-    is_in: Flags
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def pieces(self, most: int) -> Iterator["Part"]:
-        """The part cut into pieces of at most so many events."""
-        for start in range(0, len(self), most):
-            yield self.span(start, start + most)
-
-    def take(self, rows: Ints) -> "Part":
-        """These events, in this order."""
-        tokens = [self.tokens[row] for row in rows.tolist()] if self.tokens else []
-        return self._with(self.events.take(rows), rows, tokens)
-
-    def span(self, start: int, end: int) -> "Part":
-        """The events from start to end."""
-        rows = slice(start, end)
-        return self._with(self.events.span(rows), rows, self.tokens[rows])
-
-    def _with(self, events: Events, rows: Ints | slice, tokens: list[bytes | None]) -> "Part":
-        return Part(
-            events,
-            self.places[rows],
-            self.keys[rows],
-            self.ticks[rows],
-            tokens,
-            self.request_token,
-            self.windows,
-            self.is_in[:, rows],
-        )
+from hybrid.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +29,6 @@ class Rows:
     players: list[bytes]
     keys: Keys
     expected: Keys | None = None
-
-
-def make_parts(board: Board, events: Events, now_ms: int, grace_ms: int) -> tuple[dict[int, Part], Closed]:
-    """The events by shard, and for those that came too late for a window, which."""
-    windows, is_in, closed = _sort_into_windows(board, events.at_ms, now_ms, grace_ms)
-    ticks = board.tick_of(events.at_ms)
-    keys = board.key.encode(events.points, ticks, events.subpoints)
-    request_token = None if events.request is None else _token(board, b"", events.request)
-    tokens = _tokens_of(board, events)
-    shards = board.shards_of(events.players)
-    order = np.argsort(shards, kind="stable")
-    whole = Part(events, np.arange(len(events)), keys, ticks, tokens, request_token, windows, is_in).take(order)
-    numbers, starts = np.unique(shards[order], return_index=True)
-    ends = [*starts[1:].tolist(), len(order)]
-    spans = zip(numbers.tolist(), starts.tolist(), ends, strict=True)
-    return {number: whole.span(start, end) for number, start, end in spans}, closed
 
 
 class Group:
@@ -111,7 +46,9 @@ class Group:
         distinct = len(table) == len(self.players)
         self.outcomes = Outcomes.unknown(board, len(self.players))
         self._judged = np.empty(0, np.int64)
-        self._owners, tokens = self._number_tokens()
+        self._tokens, tokens = _number_tokens(parts)
+        self._is_each_its_own = len(self._tokens) == len(self.players)
+        self._requests = self._fold_requests()
         self._changes = rules.Changes(
             np.arange(len(table)) if distinct else np.array([table[player] for player in self.players]),
             np.concatenate([part.keys for part in parts]),
@@ -128,21 +65,28 @@ class Group:
 
     def tokens(self, status: Status = Status.UNKNOWN) -> list[bytes]:
         """The tokens of the events that still count, or of those of which this was said."""
-        if not self._owners:
-            return []
         has_it = self.outcomes.codes == status
-        return [token for token, events in self._owners.items() if has_it[events].any()]
+        requests = [token for token, events in self._requests.items() if has_it[events].any()]
+        if not self._tokens:
+            return requests
+        if self._is_each_its_own and has_it.all():
+            return self._tokens + requests
+        numbers = np.unique(self._changes.tokens[has_it & (self._changes.tokens >= 0)])
+        return [self._tokens[number] for number in numbers.tolist()] + requests
 
-    def drop_known(self, tokens: Sequence[bytes]) -> None:
+    def drop_known(self, tokens: Collection[bytes]) -> None:
         """These tokens were written before: their events are duplicates."""
-        for token in tokens:
-            events = self._owners.pop(token)
-            self.outcomes.codes[events] = Status.DUPLICATE
-            self._judged = np.setdiff1d(self._judged, events)
+        known = set(tokens)
+        numbers = [number for number, token in enumerate(self._tokens) if token in known]
+        is_known = np.isin(self._changes.tokens, numbers)
+        for token in known & self._requests.keys():
+            is_known[self._requests[token]] = True
+        self.outcomes.codes[is_known] = Status.DUPLICATE
+        self._judged = self._judged[~is_known[self._judged]]
 
     def plan_best(self) -> list[Rows]:
         """For each player the best of his keys; the script compares it with what is there."""
-        if self._owners:
+        if self._tokens and not self._is_each_its_own:
             self._drop_repeated()
         living = self._living()
         planned: list[Rows] = []
@@ -238,24 +182,31 @@ class Group:
         _, first = np.unique(self._changes.tokens[alive], return_index=True)
         self.outcomes.codes[np.delete(alive, first)] = Status.DUPLICATE
 
-    def _number_tokens(self) -> tuple[dict[bytes, list[int]], Ints]:
-        """The events of each token; and for each event the number of its own token, -1 for none."""
-        owners: dict[bytes, list[int]] = {}
-        numbers = np.full(len(self.players), -1)
+    def _fold_requests(self) -> dict[bytes, slice]:
+        """The events of each request token; of a request that came twice the later one is a duplicate."""
+        found: dict[bytes, slice] = {}
         start = 0
         for part in self.parts:
-            for event, token in enumerate(part.tokens, start):
-                if token is not None:
-                    numbers[event] = owners.setdefault(token, [event])[0]
-                    if numbers[event] != event:
-                        owners[token].append(event)
-            events = list(range(start, start + len(part)))
-            if part.request_token in owners:
-                self.outcomes.codes[events] = Status.DUPLICATE  # the same request, twice in one group
+            events = slice(start, start + len(part))
+            if part.request_token in found:
+                self.outcomes.codes[events] = Status.DUPLICATE
             elif part.request_token is not None:
-                owners[part.request_token] = events
+                found[part.request_token] = events
             start += len(part)
-        return owners, numbers
+        return found
+
+
+def _number_tokens(parts: Sequence[Part]) -> tuple[list[bytes], Ints]:
+    """The tokens, each once; and for each event the number of its token, -1 for none."""
+    events = sum(map(len, parts))
+    if not any(part.tokens for part in parts):
+        return [], np.full(events, -1)
+    given = [token for part in parts for token in part.tokens or [None] * len(part)]
+    distinct = [token for token in dict.fromkeys(given) if token is not None]
+    if len(distinct) == events:
+        return distinct, np.arange(events)
+    number_of: dict[bytes | None, int] = {token: number for number, token in enumerate(distinct)}
+    return distinct, np.array([number_of.get(token, -1) for token in given])
 
 
 def _join_windows(parts: Sequence[Part]) -> tuple[tuple[Window, ...], Flags]:
@@ -287,38 +238,3 @@ def _join_events(parts: Sequence[Part]) -> Events:
         labels("tags"),
         None,
     )
-
-
-def _sort_into_windows(
-    board: Board, at_ms: Ints, now_ms: int, grace_ms: int
-) -> tuple[tuple[Window, ...], Flags, Closed]:
-    """The open windows, which events count in each, and by event the closed windows it came too late for."""
-    is_in: dict[Window, Flags] = {}
-    closed: Closed = {}
-    earliest, latest = int(at_ms.min()), int(at_ms.max())
-    for kind in board.config.windows:
-        if window_at(kind, earliest) == window_at(kind, latest):
-            found = {window_at(kind, earliest): np.ones(len(at_ms), bool)}
-        else:
-            of_event = [window_at(kind, at) for at in at_ms.tolist()]
-            found = {w: np.array([window == w for window in of_event]) for w in dict.fromkeys(of_event)}
-        for window, events in found.items():
-            if not window.is_closed(now_ms, grace_ms):
-                is_in[window] = events
-                continue
-            for event in np.flatnonzero(events).tolist():
-                closed[event] = (*closed.get(event, ()), window.name)
-    flags = np.array(list(is_in.values())) if is_in else np.zeros((0, len(at_ms)), bool)
-    return tuple(is_in), flags, closed
-
-
-def _tokens_of(board: Board, events: Events) -> list[bytes | None]:
-    if events.ids is None:
-        return []
-    pairs = zip(events.players, events.ids, strict=True)
-    return [None if name is None else _token(board, player, name) for player, name in pairs]
-
-
-def _token(board: Board, player: bytes, name: str) -> bytes:
-    """128 bits for the event `name` of a player, or for a request of that name: then the player is empty."""
-    return blake2b(player + b"\n" + name.encode(), digest_size=16, key=board.secret).digest()

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from hybrid.errors import HybridError
-from hybrid.groups import Group, Part, Rows
+from hybrid.groups import Group, Rows
 from hybrid.link import Argument, Command
 from hybrid.log import LogEntry, pack_events, parse_keys, render_keys
 from hybrid.orderkey import Keys
 from hybrid.outcomes import Outcomes, Status
+from hybrid.parts import Part
 from hybrid.shard import WRITE, Shard
 from hybrid.windows import DAY_MS, Window
 

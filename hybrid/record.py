@@ -17,13 +17,13 @@ from hybrid.batching import Batcher
 from hybrid.config import Board
 from hybrid.errors import BoardNotFound, Overloaded, RedisUnavailable
 from hybrid.events import Batch, check_batch, check_player
-from hybrid.groups import Part, make_parts
 from hybrid.keys import Keys as KeySchema
 from hybrid.lanes import GROUP_ITEMS, Lane
 from hybrid.link import Link
 from hybrid.log import REMOVE as REMOVED
 from hybrid.log import LogEntry, LoggedEvents, pack_events
 from hybrid.outcomes import Outcomes
+from hybrid.parts import Part, make_parts
 from hybrid.shard import REMOVE, Shard
 from hybrid.windows import DAY_MS, Window
 
@@ -89,13 +89,13 @@ class Record:
     async def remove(self, board: Board, player: str) -> bool:
         """Remove a player from every window; False if he had no record."""
         name = check_player(player)
-        shard = self._shard(board, board.shard_of(name))
+        shard = self._shard(board, board.shard_hash.of(name))
         event = pack_events(LoggedEvents(REMOVED, [name], at_ms=[self._now_ms()]))
         nonce = self._random.getrandbits(63)
         minute = await shard.now_ms() // 60_000
         deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
         while True:
-            windows = await self.windows(board, board.shard_of(name))
+            windows = await self.windows(board, board.shard_hash.of(name))
             keys = [shard.keys.meta, shard.keys.log, shard.keys.minute(minute)]
             keys += [shard.keys.record(window) for window in windows]
             reply = await shard.commit(REMOVE, keys, [board.id, nonce, event, name, *windows], deadline_s)
@@ -125,8 +125,8 @@ class Record:
 
     async def _find(self, board: Board, window: str, names: Sequence[bytes]) -> list[float | None]:
         by_shard: dict[int, list[int]] = {}
-        for place, name in enumerate(names):
-            by_shard.setdefault(board.shard_of(name), []).append(place)
+        for place, number in enumerate(board.shard_hash.of_many(names).tolist()):
+            by_shard.setdefault(number, []).append(place)
         found: list[float | None] = [None] * len(names)
 
         async def ask(number: int, places: list[int]) -> None:

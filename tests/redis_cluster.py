@@ -4,7 +4,8 @@
         cluster.url                                     redis+cluster://127.0.0.1:<port of the first node>
         node = await cluster.master_of(slot)
         with frozen(node): ...                          SIGSTOP, and SIGCONT at the end
-        kill(node); await node.revive()                 back on the same port, empty: the nodes keep nothing on disk
+        kill(node)                                      kill -9; then, back on its port and empty (nothing is on disk):
+        await eventually(node.revive, within_s=5)
 
 Every node is an EmbeddedRedis with a port, so it ends with its parent, and its log is in its directory. Ports are below
 the range from which the system gives out its own, bus ports (10,000 above) too. It takes about two seconds whatever we

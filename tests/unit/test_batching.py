@@ -1,0 +1,79 @@
+"""Micro-batching: one call for the questions of one turn, errors for all of them, a bound."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from hybrid.batching import Batcher
+from hybrid.errors import Overloaded
+
+
+def test_questions_of_one_turn_are_answered_by_one_call() -> None:
+    calls: list[list[int]] = []
+
+    async def double(numbers: list[int]) -> Sequence[int]:
+        calls.append(numbers)
+        return [2 * number for number in numbers]
+
+    async def main() -> list[int]:
+        batcher = Batcher(double)
+        first = await asyncio.gather(*(batcher.ask(n) for n in range(5)))
+        return [*first, await batcher.ask(9)]
+
+    assert asyncio.run(main()) == [0, 2, 4, 6, 8, 18]
+    assert calls == [[0, 1, 2, 3, 4], [9]]
+
+
+def test_an_error_reaches_everybody_who_asked_and_nobody_later() -> None:
+    fails = iter([True, False])
+
+    async def answer(numbers: list[int]) -> Sequence[int]:
+        if next(fails):
+            raise ValueError("no luck")
+        return numbers
+
+    async def main() -> None:
+        batcher = Batcher(answer)
+        answers = await asyncio.gather(*(batcher.ask(n) for n in range(3)), return_exceptions=True)
+        assert [str(answer) for answer in answers] == ["no luck"] * 3
+        assert await batcher.ask(7) == 7
+
+    asyncio.run(main())
+
+
+def test_one_who_gives_up_leaves_the_others_their_answers() -> None:
+    gate = asyncio.Event()
+
+    async def answer(numbers: list[int]) -> Sequence[int]:
+        await gate.wait()
+        return numbers
+
+    async def main() -> None:
+        batcher = Batcher(answer)
+        asked = [asyncio.create_task(batcher.ask(n)) for n in range(3)]
+        await asyncio.sleep(0)
+        asked[1].cancel()
+        gate.set()
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert (answers[0], answers[2]) == (0, 2)
+        assert isinstance(answers[1], asyncio.CancelledError)
+
+    asyncio.run(main())
+
+
+def test_too_many_questions_are_refused_at_once() -> None:
+    async def never(numbers: list[int]) -> Sequence[int]:
+        await asyncio.Event().wait()
+        return numbers
+
+    async def main() -> None:
+        batcher = Batcher(never, most=3)
+        waiting = [asyncio.create_task(batcher.ask(n)) for n in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded, match="3 questions are waiting"):
+            await batcher.ask(4)
+        for task in waiting:
+            task.cancel()
+
+    asyncio.run(main())

@@ -18,6 +18,7 @@ from hybrid.cluster import SCHEME, parse_cluster_url
 from hybrid.keys import Keys
 from hybrid.link import Link, Node, parse_url
 from hybrid.record import Record, RecordSettings
+from hybrid.seek import Seeker
 
 
 class Engine:
@@ -36,6 +37,7 @@ class Engine:
         clock, dice = now_ms or _wall_clock_ms, random or _system_random()
         self.link = link
         self.boards = Boards(link, schema, now_ms=clock, random=dice)
+        self.seek = Seeker(link, schema)
         self.record = Record(link, schema, now_ms=clock, random=dice, settings=settings or RecordSettings())
 
     async def __aenter__(self) -> Self:

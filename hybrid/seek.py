@@ -1,0 +1,168 @@
+"""Exact places at any depth: ranks, pages, neighbours, all rows.
+
+A *place* is a pair (order key, player): all players of all shards stand in one line of places, best first, and no two
+share one. How many stand before a place is asked of every shard (lua/seek.lua) and added up; that is an exact rank.
+Rows of shards, each in order, are merged into rows of the board.
+
+A cursor is a place, not a rank: a row that does not move is neither skipped nor repeated, whatever moves around it.
+Answers are exact for the state in which each shard was when it was asked; while writes go on, shards are asked at
+slightly different times, and `seq` says how much they had taken in.
+"""
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import NamedTuple
+
+from hybrid.config import Board
+from hybrid.keys import Keys
+from hybrid.link import Argument, Link, Script
+
+SEEK = Script(files("hybrid").joinpath("lua/seek.lua").read_text())
+ROWS_A_CALL = 1000
+
+
+class Place(NamedTuple):
+    """Where a player stands, or would stand; places sort best first."""
+
+    key: float
+    player: bytes
+
+
+START = Place(0.0, b"")  # before every place: order keys are positive
+
+
+class Entry(NamedTuple):
+    """A row of the board."""
+
+    rank: int
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What stands around a place: how many before it, and rows before (best first) and from it on."""
+
+    players: int
+    seq: int
+    ahead: int
+    above: list[Place]
+    below: list[Place]
+
+    @property
+    def rank(self) -> int:
+        """The rank of a player who stands there."""
+        return self.ahead + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _ShardView:
+    """One shard's answer."""
+
+    players: int
+    seq: int
+    ahead: int
+    rows: list[Place]
+    above: int  # how many of the rows stand before the place
+
+
+class Seeker:
+    """Exact reads of all boards behind one link."""
+
+    def __init__(self, link: Link, schema: Keys) -> None:
+        self._link = link
+        self._schema = schema
+
+    async def around(self, board: Board, window: str, place: Place, *, before: int = 0, after: int = 0) -> Around:
+        """Where a place stands, with so many rows before it and from it on."""
+        views = await asyncio.gather(*(self._ask(tag, window, place, before, after) for tag in board.tags))
+        above = sorted(row for view in views for row in view.rows[: view.above])
+        below = sorted(row for view in views for row in view.rows[view.above :])
+        return Around(
+            sum(view.players for view in views),
+            sum(view.seq for view in views),
+            sum(view.ahead for view in views),
+            above[len(above) - before :] if before < len(above) else above,
+            below[:after],
+        )
+
+    async def page(self, board: Board, window: str, after: Place, limit: int) -> tuple[list[Entry], Around]:
+        """The rows that come after a place (START for the first page), with their ranks."""
+        around = await self.around(board, window, after, after=limit + 1)
+        is_there = bool(around.below) and around.below[0] == after
+        rows = around.below[1:] if is_there else around.below[:limit]
+        first = around.rank + is_there
+        return [Entry(first + number, row) for number, row in enumerate(rows)], around
+
+    async def at_rank(self, board: Board, window: str, rank: int) -> Place | None:
+        """The place of this rank, or None when there are fewer players.
+
+        Bisection over all shards at once: the middle row of the shard with most candidates left is sought in all of
+        them, and either what stands before it or the rest is no longer in question.
+        """
+        views = await asyncio.gather(*(self._ask(tag, window, START, 0, 0) for tag in board.tags))
+        low, high = [0] * len(views), [view.players for view in views]
+        wanted = rank - 1
+        if not 0 <= wanted < sum(high):
+            return None
+        while True:
+            number = max(range(len(views)), key=lambda shard: high[shard] - low[shard])
+            if high[number] <= low[number]:
+                return None  # rows went away while we looked
+            pivot = await self._row(board, number, window, (low[number] + high[number]) // 2)
+            if pivot is None:
+                return None
+            views = await asyncio.gather(*(self._ask(tag, window, pivot, 0, 0) for tag in board.tags))
+            ahead = sum(view.ahead for view in views)
+            if ahead == wanted:
+                return pivot
+            for shard, view in enumerate(views):
+                if ahead < wanted:
+                    low[shard] = max(low[shard], view.ahead + (shard == number))
+                else:
+                    high[shard] = min(high[shard], view.ahead)
+
+    async def rows(self, board: Board, window: str, after: Place = START) -> AsyncIterator[Place]:
+        """All rows after a place, best first; a thousand of each shard in memory at a time."""
+        streams = [self._shard_rows(tag, window, after) for tag in board.tags]
+        heads: list[tuple[Place, int]] = []
+        for number, stream in enumerate(streams):
+            head = await anext(stream, None)
+            if head is not None:
+                heads.append((head, number))
+        heapq.heapify(heads)
+        while heads:
+            place, number = heads[0]
+            yield place
+            head = await anext(streams[number], None)
+            if head is None:
+                heapq.heappop(heads)
+            else:
+                heapq.heapreplace(heads, (head, number))
+
+    async def _shard_rows(self, tag: str, window: str, after: Place) -> AsyncIterator[Place]:
+        while True:
+            view = await self._ask(tag, window, after, 0, ROWS_A_CALL + 1)
+            rows = [row for row in view.rows if row > after]
+            for row in rows:
+                yield row
+            if len(view.rows) <= ROWS_A_CALL:
+                return
+            after = rows[-1]
+
+    async def _ask(self, tag: str, window: str, place: Place, before: int, after: int) -> _ShardView:
+        keys = self._schema.shard(tag)
+        args: list[Argument] = [place.key, place.player, before, after]
+        players, seq, ahead, *flat = await SEEK.run(self._link, [keys.record(window), keys.meta], args)
+        rows = [Place(float(key), player) for player, key in zip(flat[::2], flat[1::2], strict=True)]
+        return _ShardView(players, int(seq), ahead, rows, min(ahead, before))
+
+    async def _row(self, board: Board, number: int, window: str, index: int) -> Place | None:
+        key = self._schema.shard(board.tags[number]).record(window)
+        (rows,) = await self._link.run(key, [("ZRANGE", key, index, index, "WITHSCORES")])
+        if not rows:
+            return None
+        player, order_key = rows[0] if isinstance(rows[0], list) else rows
+        return Place(float(order_key), player)

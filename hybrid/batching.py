@@ -26,6 +26,10 @@ class Batcher(Generic[Question, Answer]):
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def is_idle(self) -> bool:
+        return self._in_flight == 0
+
     async def ask(self, question: Question) -> Answer:
         """The answer to one question, found together with those of others."""
         if self._in_flight >= self._most:

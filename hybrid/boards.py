@@ -1,8 +1,9 @@
 """The registry of boards: one hash, name -> board, and a script for every change to it.
 
-A board gets a new id each time it is made. Its shards' meta keys are made first and its name last, so a board that can
-be found can be written. Deleting goes the other way: in one step the name goes and the id is noted as deleted, then the
-meta keys, and from then on every write is refused; `sweep` removes the rest, and may be run again by anybody.
+A board gets a new id each time it is made. Its keys are made first and its name last, so a board that can be found can
+be written. Deleting goes the other way: in one step the name goes and the id is noted as deleted, then every shard
+forgets the id, and from then on refuses every write; `sweep` removes the rest, and may be run again by anybody. What
+was cut short in the making is noted too, and swept after a while.
 """
 
 import random
@@ -13,17 +14,25 @@ import msgspec
 
 from hybrid.config import CHANGEABLE, Board, BoardConfig, check_name, complete, differing_fields
 from hybrid.errors import BoardNotFound, Conflict, InvalidBoard, SchemaTooNew
-from hybrid.keys import DELETED_MARK, SCHEMA_FIELD, SCHEMA_VERSION, Keys, make_tags
+from hybrid.keys import DELETED_MARK, MAKING_MARK, SCHEMA_FIELD, SCHEMA_VERSION, Keys, make_tags
 from hybrid.link import Argument, Link, Script
 from hybrid.windows import DAY_MS
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 _ID_CHARS = 10
+ABANDONED_MS = 600_000
 
 # Put a board back changed, if it still is what was read.
 _REPLACE = Script("""
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+""")
+
+# Give a board its name, if nobody has it, and take the mark away that it is being made.
+_NAME = Script("""
+if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
+redis.call('HDEL', KEYS[1], ARGV[3])
 return 1
 """)
 
@@ -39,7 +48,16 @@ return 1
 class Boards:
     """All boards under one prefix. Clock and randomness are arguments."""
 
-    def __init__(self, link: Link, schema: Keys, *, now_ms: Callable[[], int], random: random.Random) -> None:
+    def __init__(
+        self,
+        link: Link,
+        schema: Keys,
+        *,
+        now_ms: Callable[[], int],
+        random: random.Random,
+        on_delete: Callable[[Board], None],
+    ) -> None:
+        self._on_delete = on_delete
         self._link = link
         self._schema = schema
         self._now_ms = now_ms
@@ -48,8 +66,10 @@ class Boards:
     async def open(self) -> None:
         """Refuse data that a newer release has written; stamp data that nobody has."""
         key = self._schema.boards
-        commands = [("HSETNX", key, SCHEMA_FIELD, SCHEMA_VERSION), ("HGET", key, SCHEMA_FIELD)]
-        _, version = await self._link.run(key, commands)
+        (version,) = await self._link.run(key, [("HGET", key, SCHEMA_FIELD)])
+        if version is None:
+            commands = [("HSETNX", key, SCHEMA_FIELD, SCHEMA_VERSION), ("HGET", key, SCHEMA_FIELD)]
+            _, version = await self._link.run(key, commands)
         if int(version) > SCHEMA_VERSION:
             raise SchemaTooNew(
                 f"{key} was written under schema {int(version)}; this release knows {SCHEMA_VERSION}: use a newer one"
@@ -61,13 +81,13 @@ class Boards:
         existing = await self._load(check_name(name))
         if existing is None:
             board = self._make(name, wanted)
+            mark = MAKING_MARK + board.id
+            await self._link.run(self._schema.boards, [("HSET", self._schema.boards, mark, _render(board))])
             await self._write_metas(board)
-            (is_new,) = await self._link.run(
-                self._schema.boards, [("HSETNX", self._schema.boards, name, _render(board))]
-            )
-            if is_new:
+            if await _NAME.run(self._link, [self._schema.boards], [name, _render(board), mark]):
                 return board, True
             await self._unlink(board)  # somebody else was quicker
+            await self._link.run(self._schema.boards, [("HDEL", self._schema.boards, mark)])
             existing = await self.describe(name)
         fields = differing_fields(existing.config, wanted)
         if fields:
@@ -75,10 +95,7 @@ class Boards:
         return existing, False
 
     async def describe(self, name: str) -> Board:
-        board = await self._load(check_name(name))
-        if board is None:
-            raise BoardNotFound(f"there is no board {name!r}")
-        return board
+        return (await self._read(name))[1]
 
     async def list(self, prefix: str = "", *, limit: int = 100, after: str = "") -> list[Board]:
         """Boards by name: at most `limit` that begin with the prefix and come after a name, for pages."""
@@ -97,28 +114,32 @@ class Boards:
         if refused:
             raise InvalidBoard(refused[0], f"{refused[0]} stays as it was made; {', '.join(CHANGEABLE)} can be changed")
         while True:
-            board = await self.describe(name)
+            raw, board = await self._read(name)
             changed = msgspec.structs.replace(board, config=complete(msgspec.structs.replace(board.config, **changes)))
-            args: list[Argument] = [name, _render(board), _render(changed)]
+            args: list[Argument] = [name, raw, _render(changed)]
             if await _REPLACE.run(self._link, [self._schema.boards], args):
                 return changed
 
     async def delete(self, name: str) -> None:
         """Remove a board: at once for everybody who asks or writes, and then its keys."""
         while True:
-            board = await self.describe(name)
-            args: list[Argument] = [name, _render(board), DELETED_MARK + board.id]
+            raw, board = await self._read(name)
+            args: list[Argument] = [name, raw, DELETED_MARK + board.id]
             if await _DELETE.run(self._link, [self._schema.boards], args):
                 break
+        self._on_delete(board)
         await self.sweep()
 
     async def sweep(self) -> int:
         """Remove the keys of boards that were deleted; returns how many boards that were."""
         key = self._schema.boards
         (fields,) = await self._link.run(key, [("HGETALL", key)])
-        deleted = [name for name in fields if name.startswith(DELETED_MARK.encode()) and name != SCHEMA_FIELD]
+        marked = {name: _parse(fields[name]) for name in fields if name.startswith(b"!") and name != SCHEMA_FIELD}
+        # Boards that are being made are left alone, unless that was cut short long ago.
+        long_ago_ms = self._now_ms() - ABANDONED_MS
+        deleted = [n for n, b in marked.items() if not n.startswith(b"!+") or b.created_ms < long_ago_ms]
         for name in deleted:
-            await self._unlink(_parse(fields[name]))
+            await self._unlink(marked[name])
             await self._link.run(key, [("HDEL", key, name)])
         return len(deleted)
 
@@ -128,6 +149,13 @@ class Boards:
         tags = make_tags(board_id, config.shards)
         return Board(name=name, id=board_id, tags=tags, secret=secret, created_ms=self._now_ms(), config=config)
 
+    async def _read(self, name: str) -> tuple[bytes, Board]:
+        """The board, and the very bytes that say so: those a change must still find."""
+        (value,) = await self._link.run(self._schema.boards, [("HGET", self._schema.boards, check_name(name))])
+        if value is None:
+            raise BoardNotFound(f"there is no board {name!r}")
+        return value, _parse(value)
+
     async def _load(self, name: str) -> Board | None:
         (value,) = await self._link.run(self._schema.boards, [("HGET", self._schema.boards, name)])
         return None if value is None else _parse(value)
@@ -136,17 +164,27 @@ class Boards:
         for tag in board.tags:
             meta = self._schema.shard(tag).meta
             await self._link.run(meta, [("HSET", meta, "id", board.id, "seq", 0, "last", "0-0")])
+        state = self._schema.board(board.id).state
+        applied = [part for number in range(len(board.tags)) for part in (f"a:{number}", "0-0")]
+        await self._link.run(state, [("HSET", state, *applied)])
 
     async def _unlink(self, board: Board) -> None:
-        """Remove every key of a board. The meta keys go first, and with them every writer."""
+        """Remove every key of a board, so that it can be done again from any point.
+
+        First the ids, and with them every writer; the meta keys, which list the windows, go last.
+        """
         today = self._now_ms() // DAY_MS
+        shared = self._schema.board(board.id)
         for tag in board.tags:
             keys = self._schema.shard(tag)
-            (fields, _) = await self._link.run(keys.meta, [("HKEYS", keys.meta), ("UNLINK", keys.meta)])
+            await self._link.run(keys.meta, [("HDEL", keys.meta, "id")])
+            (fields,) = await self._link.run(keys.meta, [("HKEYS", keys.meta)])
             windows: Sequence[str] = [field[2:].decode() for field in fields if field.startswith(b"v:")]
+            tops = [key for window in windows for key in (shared.top(window), shared.touched(window))]
+            await self._link.run(shared.state, [("UNLINK", shared.state, *tops)])
             rest = [keys.log, *(keys.record(window) for window in windows)]
             rest += [keys.day(day) for day in range(today - 2, today + 3)]
-            await self._link.run(keys.meta, [("UNLINK", *rest)])
+            await self._link.run(keys.meta, [("UNLINK", *rest, keys.meta)])
 
 
 def _render(board: Board) -> bytes:

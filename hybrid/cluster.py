@@ -15,6 +15,7 @@ again, so send one command, or such as may run twice.
 import asyncio
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from redis.crc import key_slot
 from redis.exceptions import (
@@ -27,8 +28,8 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from hybrid.errors import InvalidField, RedisUnavailable
-from hybrid.link import TIMEOUT_S, Command, Node, raise_reply
+from hybrid.errors import InvalidField, OutcomeUnknown, RedisUnavailable
+from hybrid.link import TIMEOUT_S, Command, Node, hide_password, raise_reply
 
 SCHEME = "redis+cluster://"
 
@@ -41,11 +42,14 @@ Address = tuple[str, int]
 class ClusterLink:
     """All masters of a cluster, found from any one node of it."""
 
-    def __init__(self, seeds: Sequence[Address], *, password: str | None = None) -> None:
+    def __init__(self, seeds: Sequence[Address], *, username: str | None = None, password: str | None = None) -> None:
         self._seeds = list(seeds)
+        self._username = username
         self._password = password
         self._nodes: dict[Address, Node] = {}
         self._masters: dict[int, Address] = {}
+        self._is_stale = False
+        self._reloading = asyncio.Lock()
 
     async def run(self, key: str, commands: Sequence[Command], *, timeout_s: float = TIMEOUT_S) -> list[Any]:
         """The replies of whoever has the slot of `key` now."""
@@ -62,6 +66,9 @@ class ClusterLink:
                 await self._pause_and_reload(left_s)
                 asked_at = None
                 continue
+            except OutcomeUnknown:
+                self._is_stale = True  # whoever did not answer may have lost the slot
+                raise
             redirect = next((reply for reply in replies if isinstance(reply, _REDIRECTS)), None)
             if redirect is None:
                 return raise_reply(replies)
@@ -83,7 +90,7 @@ class ClusterLink:
         if asked_at is not None:
             with_asking = [part for command in commands for part in (("ASKING",), command)]
             return (await self._node(asked_at).exchange(with_asking, timeout_s))[1::2]
-        if slot not in self._masters:
+        if slot not in self._masters or self._is_stale:
             await self._reload(timeout_s)
         if slot not in self._masters:
             raise RedisUnavailable(f"no node of the cluster has slot {slot}")
@@ -104,22 +111,30 @@ class ClusterLink:
     async def _pause_and_reload(self, left_s: float) -> None:
         """The node that had the slot is gone or gave it up: in a while another one will say that it has it."""
         await asyncio.sleep(min(_PAUSE_S, left_s))
+        self._is_stale = True
         await self._reload(left_s)
 
     async def _reload(self, timeout_s: float) -> None:
-        """Load the table from the first node that answers; without an answer it stays as it is."""
+        """Load the table, once for all who want it."""
+        async with self._reloading:
+            if self._is_stale or not self._masters:
+                await self._load(timeout_s)
+                self._is_stale = False
+
+    async def _load(self, timeout_s: float) -> None:
+        """The table from the first node that answers; without an answer it stays as it is."""
         for address in [*set(self._masters.values()), *self._seeds]:
             try:
                 (ranges,) = await self._node(address).exchange([("CLUSTER", "SLOTS")], min(timeout_s, 1.0))
-            except RedisUnavailable:
+            except (RedisUnavailable, OutcomeUnknown):
                 continue
-            if not isinstance(ranges, ResponseError):
+            if not isinstance(ranges, ResponseError) and ranges:
                 self._masters = _parse_slots(ranges, address[0])
                 return
 
     def _node(self, address: Address) -> Node:
         if address not in self._nodes:
-            options = {"host": address[0], "port": address[1], "password": self._password}
+            options = {"host": address[0], "port": address[1], "username": self._username, "password": self._password}
             self._nodes[address] = Node(options)
         return self._nodes[address]
 
@@ -128,18 +143,21 @@ def parse_cluster_url(url: str) -> ClusterLink:
     """redis+cluster://host:port,host:port"""
     rest = url.removeprefix(SCHEME).rstrip("/")
     credentials, _, hosts = rest.rpartition("@")
+    username, _, password = credentials.rpartition(":")
     try:
         seeds = [_parse_address(host) for host in hosts.split(",")]
     except ValueError:
-        raise InvalidField("redis", f"a cluster's address is {SCHEME}host:port,host:port, not {url!r}") from None
-    return ClusterLink(seeds, password=credentials.removeprefix(":") or None)
+        raise InvalidField(
+            "redis", f"a cluster's address is {SCHEME}host:port,host:port, not {hide_password(url)!r}"
+        ) from None
+    return ClusterLink(seeds, username=unquote(username) or None, password=unquote(password) or None)
 
 
 def _parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     if not colon:
         raise ValueError(text)
-    return host, int(port)
+    return host.strip("[]"), int(port)
 
 
 def _parse_slots(ranges: Any, asked_host: str) -> dict[int, Address]:

@@ -134,8 +134,20 @@ def parse_points(score: Number, decimals: int) -> int | None:
     exact = Decimal(repr(score)) if isinstance(score, float) else Decimal(score)
     if not exact.is_finite() or exact.adjusted() > 40:
         return None
-    points = exact.scaleb(decimals)
-    return int(points) if points == points.to_integral_value() else None
+    sign, digits, exponent = exact.as_tuple()
+    shift = int(exponent) + decimals
+    if shift < 0 and any(digits[shift:] if -shift < len(digits) else digits):
+        return None
+    whole = int("".join(map(str, digits)))
+    points = int(whole * 10**shift) if shift >= 0 else int(whole // 10**-shift)
+    return -points if sign else points
+
+
+def show_number(value: object) -> str:
+    """A value as a message quotes it; an int of thousands of digits cannot even be printed."""
+    if isinstance(value, int) and abs(value) >= 10**60:
+        return f"a number of {value.bit_length()} bits"
+    return repr(value)[:100]
 
 
 def differing_fields(first: BoardConfig, second: BoardConfig) -> list[str]:
@@ -153,7 +165,11 @@ def _axis(scores: "BoardConfig | Subscore") -> Axis:
     points = [parse_points(end, scores.decimals) for end in ends]
     for name, end, whole in zip(names, ends, points, strict=True):
         if whole is None:
-            raise InvalidBoard(name, f"{name} is a number with at most {scores.decimals} decimals, not {end!r}")
+            raise InvalidBoard(
+                name, f"{name} is a number with at most {scores.decimals} decimals, not {show_number(end)}"
+            )
+        if abs(whole) >= 2**62 + 1:
+            raise InvalidBoard(name, f"{name} of {show_number(end)} is beyond 2^62 points")
         if scores.decimals and abs(whole) > MAX_EXACT:
             raise InvalidBoard(name, f"{name} of {end!r} is {whole} points; with decimals at most 2^53 are exact")
     low, high = points[0] or 0, points[1] or 0
@@ -166,7 +182,7 @@ def _check_numbers(config: BoardConfig) -> None:
     for field, low, high in (
         ("top_n", 1, MAX_TOP_N),
         ("shards", 1, MAX_SHARDS),
-        ("retention_days", 1, 3650),
+        ("retention_days", 1, 400),
         ("time_from_ms", 0, MAX_TIME_MS),
         ("time_to_ms", 0, MAX_TIME_MS),
     ):

@@ -19,6 +19,7 @@ from hybrid.keys import Keys
 from hybrid.link import Link, Node, parse_url
 from hybrid.record import Record, RecordSettings
 from hybrid.seek import Seeker
+from hybrid.top import Top
 
 
 class Engine:
@@ -36,12 +37,19 @@ class Engine:
         schema = Keys(prefix)
         clock, dice = now_ms or _wall_clock_ms, random or _system_random()
         self.link = link
-        self.boards = Boards(link, schema, now_ms=clock, random=dice)
         self.seek = Seeker(link, schema)
-        self.record = Record(link, schema, now_ms=clock, random=dice, settings=settings or RecordSettings())
+        self.top = Top(link, schema, random=dice)
+        self.record = Record(
+            link, schema, now_ms=clock, random=dice, settings=settings or RecordSettings(), follow=self.top.follow
+        )
+        self.boards = Boards(link, schema, now_ms=clock, random=dice, on_delete=self.record.forget)
 
     async def __aenter__(self) -> Self:
-        await self.boards.open()
+        try:
+            await self.boards.open()
+        except BaseException:
+            await self.link.close()
+            raise
         return self
 
     async def __aexit__(

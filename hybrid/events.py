@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from hybrid.config import Board, Number, parse_points
+from hybrid.config import Board, Number, parse_points, show_number
 from hybrid.errors import AtOutOfRange, InvalidField
 from hybrid.orderkey import Axis, Ints
 
@@ -160,10 +160,12 @@ def _check_scores(scores: Sequence[Number], axis: Axis, decimals: int, field: st
     for index, score in enumerate(scores):
         exact = parse_points(score, decimals)
         if exact is None:
-            raise InvalidField(field, f"{field} is a number with at most {decimals} decimals, not {score!r}", index)
+            raise InvalidField(
+                field, f"{field} is a number with at most {decimals} decimals, not {show_number(score)}", index
+            )
         if not axis.low <= exact <= axis.high:
             low, high = axis.low * unit, axis.high * unit
-            raise InvalidField(field, f"{field} goes from {low} to {high}, not {score!r}", index)
+            raise InvalidField(field, f"{field} goes from {low} to {high}, not {show_number(score)}", index)
     return np.array([parse_points(score, decimals) for score in scores], np.int64)
 
 

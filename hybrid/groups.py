@@ -12,6 +12,7 @@ import numpy as np
 
 from hybrid import rules
 from hybrid.config import Board
+from hybrid.errors import HybridError
 from hybrid.events import Events
 from hybrid.log import BEST, SET, LoggedEvents
 from hybrid.orderkey import Ints, Keys
@@ -46,6 +47,7 @@ class Group:
         distinct = len(table) == len(self.players)
         self.outcomes = Outcomes.unknown(board, len(self.players))
         self._judged = np.empty(0, np.int64)
+        self._is_proved = np.zeros(len(self.players), bool)
         self._tokens, tokens = _number_tokens(parts)
         self._is_each_its_own = len(self._tokens) == len(self.players)
         self._requests = self._fold_requests()
@@ -82,7 +84,14 @@ class Group:
         for token in known & self._requests.keys():
             is_known[self._requests[token]] = True
         self.outcomes.codes[is_known] = Status.DUPLICATE
+        self._is_proved |= is_known
         self._judged = self._judged[~is_known[self._judged]]
+
+    def fail(self, error: HybridError) -> None:
+        """It was not written, or nobody knows: then nothing is known of its events, but for tokens that Redis knew."""
+        unknown = Outcomes.unknown(self.board, len(self.players), error)
+        unknown.codes[self._is_proved] = Status.DUPLICATE
+        self.outcomes = unknown
 
     def plan_best(self) -> list[Rows]:
         """For each player the best of his keys; the script compares it with what is there."""

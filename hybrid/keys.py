@@ -3,14 +3,20 @@
     tt:boards             HASH    board name -> the board, as JSON
                                   "!schema"  -> version of this schema
                                   "!<id>"    -> a deleted board whose keys are still to be removed
+                                  "!+<id>"   -> a board that is being made
     tt:{b/s}:meta         HASH    id    the board's; a script that finds another one, or none, refuses
                                   seq   number of events logged by this shard
                                   last  id of the last log entry
-                                  v:<window> -> until when it is kept (ms), "" for ever; one field a window that exists
+                                  v:<window> -> until when it is kept (ms), "" for ever; one for each that exists
     tt:{b/s}:rec:<window> ZSET    player -> order key                    expires as a safety net only
     tt:{b/s}:log          STREAM  accepted events and what they changed, ids <seq>-<nonce> (log.py)
     tt:{b/s}:day:<d>      SET     tokens of day d since 1970, kept over the day after
     tt:{b/s}:min:<m>      SET     nonces of the groups written in minute m, for our own retries
+    tt:{b}:state          HASH    a:<s> the last log entry of shard s that the tops include; f:<window> the floor, key
+                                  and player with a line feed between; w:<window> one that has a top; x:<window> a
+                                  running refill; r a running reset
+    tt:{b}:top:<window>   ZSET    player -> order key, the best of all shards (top.py)
+    tt:{b}:touched:<w>    SET     players whom a log entry touched since the refill of window w began
 
 `tt` is a setting. b is the board's id and s the shard, with a suffix that spreads the shards over a cluster's slots.
 The braces make all keys of one (board, shard) one slot, so that one script may write them all. Names of boards and
@@ -28,6 +34,7 @@ from hybrid.errors import InvalidField
 SCHEMA_VERSION = 1
 SCHEMA_FIELD = b"!schema"
 DELETED_MARK = "!"
+MAKING_MARK = "!+"
 SLOTS = 16_384
 
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -49,6 +56,9 @@ class Keys:
 
     def shard(self, tag: str) -> "ShardKeys":
         return ShardKeys(f"{self.prefix}:{{{tag}}}")
+
+    def board(self, board_id: str) -> "BoardKeys":
+        return BoardKeys(f"{self.prefix}:{{{board_id}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,23 @@ class ShardKeys:
 
     def minute(self, minute: int) -> str:
         return f"{self.stem}:min:{minute}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoardKeys:
+    """The keys of a board that belong to no shard."""
+
+    stem: str
+
+    @property
+    def state(self) -> str:
+        return f"{self.stem}:state"
+
+    def top(self, window: str) -> str:
+        return f"{self.stem}:top:{window}"
+
+    def touched(self, window: str) -> str:
+        return f"{self.stem}:touched:{window}"
 
 
 def make_tags(board_id: str, shards: int) -> tuple[str, ...]:

@@ -7,42 +7,73 @@ groups grow by themselves to what the shard can take.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
+from redis.exceptions import ResponseError
 
-from hybrid.errors import HybridError
+from hybrid.config import Board
+from hybrid.errors import HybridError, OutcomeUnknown, RedisUnavailable
 from hybrid.groups import Group, Rows
 from hybrid.link import Argument, Command
-from hybrid.log import LogEntry, pack_events, parse_keys, render_keys
+from hybrid.log import LogEntry, LoggedEvents, WindowRows, pack_events, parse_keys, render_keys
 from hybrid.orderkey import Keys
 from hybrid.outcomes import Outcomes, Status
 from hybrid.parts import Part
-from hybrid.shard import WRITE, Shard
+from hybrid.scripts import WRITE
+from hybrid.shard import Reply, Shard
 from hybrid.windows import DAY_MS, Window
 
 GROUP_ITEMS = 2000
+
+_LEEWAY_S = 0.05  # a group that runs to its deadline answers by itself, and says more
 
 
 class Lane:
     """Writes parts to one shard, in the order in which they came."""
 
     def __init__(
-        self, shard: Shard, *, kept_until_ms: Callable[[Window], int | None], nonce: Callable[[], int]
+        self,
+        shard: Shard,
+        *,
+        kept_until_ms: Callable[[Board, Window], int | None],
+        nonce: Callable[[], int],
+        follow: Callable[[LogEntry], Awaitable[None]],
     ) -> None:
         self._shard = shard
+        self._follow = follow
         self._kept_until_ms = kept_until_ms
         self._nonce = nonce
         self._waiting: deque[tuple[Part, float, asyncio.Future[Outcomes]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
     async def write(self, part: Part, deadline_s: float) -> Outcomes:
-        """What became of these events; unknown, with the error, where nobody can say."""
+        """What became of these events; unknown, with the error, where nobody can say.
+
+        A group goes on until the latest deadline in it, but each caller is answered by his own.
+        """
         future: asyncio.Future[Outcomes] = asyncio.get_running_loop().create_future()
         self._waiting.append((part, deadline_s, future))
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
-        return await future
+        error: HybridError = OutcomeUnknown("Redis did not answer before the deadline; the write may have happened")
+        try:
+            async with asyncio.timeout_at(deadline_s + _LEEWAY_S):
+                return await future
+        except TimeoutError:
+            if self._withdraw(future):
+                error = RedisUnavailable("too much was waiting before it; nothing was written")
+            return Outcomes.unknown(self._shard.board, len(part), error)
+        except asyncio.CancelledError:
+            self._withdraw(future)
+            raise
+
+    def _withdraw(self, future: asyncio.Future[Outcomes]) -> bool:
+        """Take a part back that has not been written yet; False when it is on its way."""
+        before = len(self._waiting)
+        self._waiting = deque(item for item in self._waiting if item[2] is not future)
+        return len(self._waiting) < before
 
     async def _drain(self) -> None:
         try:
@@ -54,84 +85,96 @@ class Lane:
                 future.cancel()
 
     async def _write_next(self) -> None:
+        taken = self._take_group()
+        futures = [future for _, _, future in taken]
+        try:
+            group = Group(self._shard.board, [part for part, _, _ in taken], self._nonce())
+            try:
+                await self._commit(group, max(deadline_s for _, deadline_s, _ in taken))
+            except HybridError as error:
+                group.fail(error)
+            except ResponseError as error:
+                group.fail(OutcomeUnknown(f"Redis answered with an error: {error}"))
+        except BaseException as error:
+            for future in futures:
+                _fail(future, error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        for future, outcomes in zip(futures, group.split(), strict=True):
+            if not future.done():
+                future.set_result(outcomes)
+
+    def _take_group(self) -> list[tuple[Part, float, asyncio.Future[Outcomes]]]:
+        """The parts that come next."""
         taken = [self._waiting.popleft()]
         items = len(taken[0][0])
         while self._waiting and items + len(self._waiting[0][0]) <= GROUP_ITEMS:
             taken.append(self._waiting.popleft())
             items += len(taken[-1][0])
-        group = Group(self._shard.board, [part for part, _, _ in taken], self._nonce())
-        try:
-            await self._commit(group, min(deadline_s for _, deadline_s, _ in taken))
-        except HybridError as error:
-            group.outcomes.error = error
-        except BaseException as error:
-            for _, _, future in taken:
-                _fail(future, error)
-            if not isinstance(error, Exception):
-                raise
-            return
-        for (_, _, future), outcomes in zip(taken, group.split(), strict=True):
-            if not future.done():
-                future.set_result(outcomes)
+        return taken
 
     async def _commit(self, group: Group, deadline_s: float) -> None:
         """Plan and write, until the plan holds: no token is known, and no record has moved since it was read."""
         while True:
-            old = await self._read(group) if group.is_set else None
+            old = await self._read(group, deadline_s) if group.is_set else None
             rows = group.plan_best() if old is None else group.plan_set(old)
-            if await self._forgive_duplicates(group):
+            if await self._forgive_duplicates(group, deadline_s):
                 continue
             if not group.is_alive.any():
                 break
             tokens = group.tokens()
-            keys, args = await self._call(group, rows, tokens)
+            logged = group.logged()
+            keys, args = await self._call(group, rows, tokens, logged, deadline_s)
             reply = await self._shard.commit(WRITE, keys, args, deadline_s)
-            if isinstance(reply, LogEntry):
-                group.settle(_merge(group, old, reply.old_keys()))
-                break
-            if reply[0] == b"ok":
-                met = zip(rows, map(parse_keys, reply[3:]), strict=True)
-                group.settle(_merge(group, old, {row.window.name: (row.players, keys) for row, keys in met}))
+            if isinstance(reply, LogEntry) or reply[0] == b"ok":
+                written = reply if isinstance(reply, LogEntry) else _written(group, rows, logged, reply)
+                await self._follow(written)
+                group.settle(_merge(group, old, written.rows))
                 break
             if reply[0] == b"known":
                 group.drop_known([tokens[int(number) - 1] for number in reply[1:]])
-        await self._look_up_duplicates(group)
+        if (group.outcomes.codes == Status.DUPLICATE).any():
+            with suppress(HybridError):  # it is written; that the record cannot be shown now changes nothing
+                group.show_duplicates(await self._read(group, deadline_s))
 
-    async def _forgive_duplicates(self, group: Group) -> bool:
+    async def _forgive_duplicates(self, group: Group, deadline_s: float) -> bool:
         """An event that would be refused now, but was written before, is a duplicate: then plan again without it."""
         tokens = group.tokens(Status.REFUSED)
         if not tokens:
             return False
-        days = await self._days()
-        replies = await self._shard.link.run(days[0], [("SMISMEMBER", day, *tokens) for day in days])
+        days = self._days(await self._shard.now_ms(deadline_s))
+        commands: list[Command] = [("SMISMEMBER", day, *tokens) for day in days]
+        replies = await self._shard.ask(commands, deadline_s)
         known = [token for token, *is_known in zip(tokens, *replies, strict=True) if any(is_known)]
         group.drop_known(known)
         return bool(known)
 
-    async def _days(self) -> list[str]:
+    def _days(self, now_ms: int) -> list[str]:
         """The token sets of yesterday, today and tomorrow: clocks that differ around midnight see the same three."""
-        day = await self._shard.now_ms() // DAY_MS
+        day = now_ms // DAY_MS
         return [self._shard.keys.day(number) for number in (day - 1, day, day + 1)]
 
-    async def _read(self, group: Group) -> Keys:
+    async def _read(self, group: Group, deadline_s: float) -> Keys:
         """The keys of all players of the group, a row a window, NaN for none."""
         keys = self._shard.keys
         commands: list[Command] = [("ZMSCORE", keys.record(window.name), *group.table) for window in group.windows]
-        replies = await self._shard.link.run(keys.meta, commands) if commands else []
+        replies = await self._shard.ask(commands, deadline_s) if commands else []
         return np.array(replies, np.float64).reshape(len(group.windows), len(group.table))
 
-    async def _call(self, group: Group, rows: Sequence[Rows], tokens: list[bytes]) -> tuple[list[str], list[Argument]]:
+    async def _call(
+        self, group: Group, rows: Sequence[Rows], tokens: list[bytes], logged: LoggedEvents, deadline_s: float
+    ) -> tuple[list[str], list[Argument]]:
         """Keys and arguments of lua/write.lua, but for the deadline."""
         names = self._shard.keys
-        now_ms = await self._shard.now_ms()
-        logged = group.logged()
-        keys = [names.meta, names.log, names.minute(now_ms // 60_000), *await self._days()]
+        now_ms = await self._shard.now_ms(deadline_s)
+        keys = [names.meta, names.log, names.minute(now_ms // 60_000), *self._days(now_ms)]
         keys += [names.record(row.window.name) for row in rows]
         args: list[Argument] = [group.board.id, group.nonce, len(logged.players), pack_events(logged)]
         args += [(now_ms // DAY_MS + 2) * DAY_MS, "set" if group.is_set else "best", len(tokens), *tokens]
         before: Rows | None = None
         for row in rows:
-            kept = self._kept_until_ms(row.window)
+            kept = self._kept_until_ms(self._shard.board, row.window)
             args += [row.window.name, "" if kept is None else kept]
             if before is not None and row.expected is None and row.keys is before.keys:
                 args.append("=")
@@ -140,11 +183,6 @@ class Lane:
                 args += [] if row.expected is None else render_keys(row.expected)
             before = row
         return keys, args
-
-    async def _look_up_duplicates(self, group: Group) -> None:
-        """A duplicate is answered with the record as it stands."""
-        if (group.outcomes.codes == Status.DUPLICATE).any():
-            group.show_duplicates(await self._read(group))
 
 
 def _fail(future: asyncio.Future[Outcomes], error: BaseException) -> None:
@@ -156,11 +194,18 @@ def _fail(future: asyncio.Future[Outcomes], error: BaseException) -> None:
         future.cancel()
 
 
-def _merge(group: Group, read: Keys | None, met: Mapping[str, tuple[Sequence[bytes], Keys]]) -> Keys:
+def _written(group: Group, rows: Sequence[Rows], logged: LoggedEvents, reply: Reply) -> LogEntry:
+    """The entry that a script says it has written."""
+    _, previous, entry_id, *old = reply
+    met = zip(rows, map(parse_keys, old), strict=True)
+    found = {row.window.name: WindowRows(row.players, keys, row.keys, not group.is_set) for row, keys in met}
+    return LogEntry(entry_id.decode(), previous.decode(), logged, found)
+
+
+def _merge(group: Group, read: Keys | None, rows: Mapping[str, WindowRows]) -> Keys:
     """The keys that the write met: those it reported, and for players whom it left alone those read before."""
     old = np.full((len(group.windows), len(group.table)), np.nan) if read is None else read.copy()
-    for row, window in enumerate(group.windows):
-        if window.name in met:
-            players, keys = met[window.name]
-            old[row, group.slots_of(players)] = keys
+    for number, window in enumerate(group.windows):
+        if window.name in rows:
+            old[number, group.slots_of(rows[window.name].players)] = rows[window.name].old
     return old

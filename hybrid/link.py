@@ -13,6 +13,7 @@ Commands of one `run` share one connection and one write, but are no transaction
 """
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha1
@@ -37,6 +38,9 @@ from hybrid.errors import InvalidField, OutcomeUnknown, ReadOnly, RedisUnavailab
 
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
+
+_NO_WRITES = re.compile(r"(?:^|-)(?:OOM|READONLY|MISCONF|NOREPLICAS) ")
+_NOT_READY = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY")
 
 CONNECTIONS = 32
 TIMEOUT_S = 5.0
@@ -82,6 +86,7 @@ class Node:
     def __init__(self, options: Mapping[str, Any], *, connections: int = CONNECTIONS) -> None:
         self._options = dict(options)
         self._idle: list[AbstractConnection] = []
+        self._is_closed = False
         self._slots = asyncio.Semaphore(connections)
 
     async def run(
@@ -105,13 +110,24 @@ class Node:
             # Also when cancelled: a reply may still come, and nobody may read it as his own.
             if connection is not None:
                 await connection.disconnect(nowait=True)
+            if isinstance(error, TimeoutError):
+                await self.drop_idle()
             if isinstance(error, RedisError | OSError | TimeoutError):
                 raise _translate(error, is_sent=connection is not None) from error
             raise
-        self._idle.append(connection)
+        if self._is_closed:
+            await connection.disconnect(nowait=True)
+        else:
+            self._idle.append(connection)
         return replies
 
+    async def drop_idle(self) -> None:
+        """Close what waits to be used again: the server behind it may be gone without a word."""
+        while self._idle:
+            await self._idle.pop().disconnect(nowait=True)
+
     async def close(self) -> None:
+        self._is_closed = True
         while self._idle:
             with suppress(RedisError, OSError):
                 await self._idle.pop().disconnect()
@@ -154,10 +170,15 @@ def make_connection(options: Mapping[str, Any]) -> AbstractConnection:
 
 def parse_url(url: str) -> dict[str, Any]:
     """Connection options of redis://, rediss:// (TLS) and unix:// addresses."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 6379
+    except ValueError:
+        parts, port = urlsplit(""), 0
     db = parse_qs(parts.query).get("db", [""])[0] or (parts.path.strip("/") if parts.scheme != "unix" else "")
     if parts.scheme not in ("redis", "rediss", "unix") or not (db == "" or db.isdecimal()):
-        raise InvalidField("redis", f"a Redis address is redis://host:port/db, rediss:// or unix://path, not {url!r}")
+        shown = hide_password(url)
+        raise InvalidField("redis", f"a Redis address is redis://host:port/db, rediss:// or unix://path, not {shown!r}")
     options: dict[str, Any] = {"db": int(db or 0)}
     if parts.username:
         options["username"] = unquote(parts.username)
@@ -167,9 +188,14 @@ def parse_url(url: str) -> dict[str, Any]:
         return options | {"path": unquote(parts.path)}
     return options | {
         "host": parts.hostname or "127.0.0.1",
-        "port": parts.port or 6379,
+        "port": port,
         "ssl": parts.scheme == "rediss",
     }
+
+
+def hide_password(url: str) -> str:
+    """The address as it may be shown."""
+    return re.sub(r"(://[^/@]*:)[^/@]*@", r"\1***@", url)
 
 
 async def _exchange(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:
@@ -195,8 +221,10 @@ def _translate(error: Exception, is_sent: bool) -> Exception:
 
 
 def _translate_reply(reply: ResponseError) -> Exception:
-    if isinstance(reply, ReadOnlyError | OutOfMemoryError) or str(reply).startswith(("MISCONF", "NOREPLICAS")):
+    said = str(reply)
+    # Redis 6.2 wraps what a command inside a script was refused with: "ERR Error running script ...: -OOM ...".
+    if isinstance(reply, ReadOnlyError | OutOfMemoryError) or _NO_WRITES.search(said):
         return ReadOnly(f"Redis takes no writes: {reply}")
-    if isinstance(reply, BusyLoadingError) or str(reply).startswith(("LOADING", "MASTERDOWN", "CLUSTERDOWN")):
+    if isinstance(reply, BusyLoadingError) or said.startswith(_NOT_READY):
         return RedisUnavailable(f"Redis is not ready: {reply}")
     return reply

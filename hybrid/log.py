@@ -10,12 +10,13 @@ of one seq apart, should a failover have lost one. The entry names its predecess
     K<w>  their new keys, "nan" for removed       are those of the window before
     O<w>  their old keys, "nan" for none
 
-Rows whose key did not change are among them (a best that was not beaten); `changes` leaves them out. Since an event
-changes any one window by one record at most, two answers whose seqs differ by d differ by at most d in any rank.
+Rows whose key did not change are among them (a best that was not beaten); `WindowRows.changes` leaves them out. Since
+an event changes any one window by one record at most, two answers whose seqs differ by d differ by at most d in any
+rank.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,29 +53,37 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class WindowRows:
+    """The rows of one window: players, their keys before and after, NaN for none.
+
+    Of a `best` those changed whose new key is less; everywhere else all of them.
+    """
+
+    players: list[bytes]
+    old: Keys
+    new: Keys
+    is_best: bool
+
+    def changes(self, bound: float = math.inf) -> list[Change]:
+        """The records that changed, and of them only those that had or got a key up to the bound."""
+        is_changed = ~(self.old <= self.new) if self.is_best else np.ones(len(self.players), bool)
+        rows = np.flatnonzero(is_changed & ((self.old <= bound) | (self.new <= bound)))
+        old, new = map(_known, self.old[rows].tolist()), map(_known, self.new[rows].tolist())
+        return list(map(Change, [self.players[row] for row in rows.tolist()], old, new))
+
+
+@dataclass(frozen=True, slots=True)
 class LogEntry:
     """One entry of a shard's log."""
 
     id: str
     previous: str
     events: LoggedEvents
-    rows: dict[str, tuple[list[bytes], Keys, Keys]]
+    rows: dict[str, WindowRows]
 
     @property
     def seq(self) -> int:
         return int(self.id.partition("-")[0])
-
-    def old_keys(self) -> dict[str, tuple[list[bytes], Keys]]:
-        """By window the players of its rows, and the keys that they had before."""
-        return {window: (players, old) for window, (players, old, _) in self.rows.items()}
-
-    def changes(self, window: str) -> Iterator[Change]:
-        """The records of a window that this entry changed."""
-        players, old, new = self.rows.get(window, ([], np.empty(0), np.empty(0)))
-        for player, before, after in zip(players, map(_known, old.tolist()), map(_known, new.tolist()), strict=True):
-            is_beaten = before is None or after is None or after < before
-            if self.events.kind != BEST or is_beaten:
-                yield Change(player, before, after)
 
 
 def _known(key: float) -> float | None:
@@ -105,7 +114,8 @@ def parse_entry(reply: Any) -> LogEntry:
     """An entry as XRANGE and XREVRANGE give it."""
     entry_id, flat = reply
     fields = dict(zip(flat[::2], flat[1::2], strict=True)) if isinstance(flat, list) else flat
-    rows: dict[str, tuple[list[bytes], Keys, Keys]] = {}
+    events = msgspec.msgpack.decode(fields[b"e"], type=LoggedEvents)
+    rows: dict[str, WindowRows] = {}
     players: list[bytes] = []
     new = np.empty(0)
     for name, value in fields.items():
@@ -115,6 +125,5 @@ def parse_entry(reply: Any) -> LogEntry:
         elif kind == b"K":
             new = parse_keys(value)
         elif kind == b"O":
-            rows[window] = (players, parse_keys(value), new)
-    events = msgspec.msgpack.decode(fields[b"e"], type=LoggedEvents)
+            rows[window] = WindowRows(players, parse_keys(value), new, events.kind == BEST)
     return LogEntry(entry_id.decode(), fields[b"p"].decode(), events, rows)

@@ -5,7 +5,7 @@ be known.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -14,7 +14,7 @@ from hybrid.config import Board
 from hybrid.events import Events
 from hybrid.orderkey import Ints, Keys
 from hybrid.rules import Flags
-from hybrid.windows import Window, window_at
+from hybrid.windows import DAY_MS, Window, window_at
 
 Closed = dict[int, tuple[str, ...]]
 
@@ -39,9 +39,13 @@ class Part:
         return len(self.places)
 
     def pieces(self, most: int) -> Iterator["Part"]:
-        """The part cut into pieces of at most so many events."""
-        for start in range(0, len(self), most):
-            yield self.span(start, start + most)
+        """The part cut into pieces of at most so many events, each with a request token of its own."""
+        for number, start in enumerate(range(0, len(self), most)):
+            piece = self.span(start, start + most)
+            if number and self.request_token is not None:
+                token = blake2b(self.request_token + number.to_bytes(4, "big"), digest_size=16).digest()
+                piece = replace(piece, request_token=token)
+            yield piece
 
     def take(self, rows: Ints) -> "Part":
         """These events, in this order."""
@@ -93,8 +97,7 @@ def _sort_into_windows(
         if window_at(kind, earliest) == window_at(kind, latest):
             found = {window_at(kind, earliest): np.ones(len(at_ms), bool)}
         else:
-            of_event = [window_at(kind, at) for at in at_ms.tolist()]
-            found = {w: np.array([window == w for window in of_event]) for w in dict.fromkeys(of_event)}
+            found = _by_window(kind, at_ms)
         for window, events in found.items():
             if not window.is_closed(now_ms, grace_ms):
                 is_in[window] = events
@@ -103,6 +106,15 @@ def _sort_into_windows(
                 closed[event] = (*closed.get(event, ()), window.name)
     flags = np.array(list(is_in.values())) if is_in else np.zeros((0, len(at_ms)), bool)
     return tuple(is_in), flags, closed
+
+
+def _by_window(kind: str, at_ms: Ints) -> dict[Window, Flags]:
+    """The windows of this kind in which events lie, and which events; a window is a run of whole days."""
+    days, day_of_event = np.unique(at_ms // DAY_MS, return_inverse=True)
+    windows = [window_at(kind, day * DAY_MS) for day in days.tolist()]
+    numbers = {window: number for number, window in enumerate(dict.fromkeys(windows))}
+    number_of_event = np.array([numbers[window] for window in windows])[day_of_event]
+    return {window: number_of_event == number for window, number in numbers.items()}
 
 
 def _tokens_of(board: Board, events: Events) -> list[bytes | None]:

@@ -19,12 +19,13 @@ from hybrid.errors import BoardNotFound, Overloaded, RedisUnavailable
 from hybrid.events import Batch, check_batch, check_player
 from hybrid.keys import Keys as KeySchema
 from hybrid.lanes import GROUP_ITEMS, Lane
-from hybrid.link import Link
+from hybrid.link import Command, Link
 from hybrid.log import REMOVE as REMOVED
 from hybrid.log import LogEntry, LoggedEvents, pack_events
 from hybrid.outcomes import Outcomes
 from hybrid.parts import Part, make_parts
-from hybrid.shard import REMOVE, Shard
+from hybrid.scripts import REMOVE
+from hybrid.shard import Follow, Shard
 from hybrid.windows import DAY_MS, Window
 
 JITTER_MS = 3_600_000
@@ -42,8 +43,8 @@ class RecordSettings:
 class Record:
     """The records of all boards behind one link.
 
-    `now_ms` is the clock that decides which windows are open; `random` makes nonces. Both are arguments so that tests
-    can hold them.
+    `now_ms` is the clock that decides which windows are open; `random` makes nonces. `follow` is told of every entry
+    that was written, and a write is acknowledged when it has returned: that is how the tops keep up (top.py).
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class Record:
         now_ms: Callable[[], int],
         random: random.Random,
         settings: RecordSettings,
+        follow: Follow,
     ) -> None:
         self._link = link
         self._schema = schema
         self._now_ms = now_ms
         self._random = random
         self._settings = settings
+        self._follow = follow
         self._lanes: dict[str, Lane] = {}
         self._shards: dict[str, Shard] = {}
         self._lookups: dict[tuple[str, str], Batcher[bytes, float | None]] = {}
@@ -84,22 +87,27 @@ class Record:
             )
         finally:
             self._waiting -= len(events)
+        if any(isinstance(answer.error, BoardNotFound) for answer in written):
+            self.forget(board)
         return _gather(outcomes, [piece for _, piece in pieces], written)
 
     async def remove(self, board: Board, player: str) -> bool:
         """Remove a player from every window; False if he had no record."""
         name = check_player(player)
-        shard = self._shard(board, board.shard_hash.of(name))
+        number = board.shard_hash.of(name)
+        shard = self._shard(board, number)
         event = pack_events(LoggedEvents(REMOVED, [name], at_ms=[self._now_ms()]))
         nonce = self._random.getrandbits(63)
-        minute = await shard.now_ms() // 60_000
         deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
+        minute = await shard.now_ms(deadline_s) // 60_000
         while True:
-            windows = await self.windows(board, board.shard_hash.of(name))
+            windows = await shard.windows(deadline_s)
             keys = [shard.keys.meta, shard.keys.log, shard.keys.minute(minute)]
             keys += [shard.keys.record(window) for window in windows]
             reply = await shard.commit(REMOVE, keys, [board.id, nonce, event, name, *windows], deadline_s)
             if isinstance(reply, LogEntry) or reply[0] == b"ok":
+                entry = reply if isinstance(reply, LogEntry) else await shard.entry_of(nonce)
+                await shard.follow(self._follow, entry)
                 return True
             if reply[0] == b"absent":
                 return False
@@ -107,21 +115,16 @@ class Record:
     async def lookup(self, board: Board, window: str, player: str) -> float | None:
         """The order key of a player in a window, None if he has no record there; asked together with others."""
         name = check_player(player)
-        if (board.id, window) not in self._lookups:
-            self._lookups[board.id, window] = Batcher(lambda names: self._find(board, window, names))
-        return await self._lookups[board.id, window].ask(name)
+        batcher = self._lookups.setdefault((board.id, window), Batcher(lambda names: self._find(board, window, names)))
+        try:
+            return await batcher.ask(name)
+        finally:
+            if batcher.is_idle:
+                self._lookups.pop((board.id, window), None)
 
     async def lookup_many(self, board: Board, window: str, players: Sequence[str]) -> list[float | None]:
         """The order keys of many players, in their order."""
         return await self._find(board, window, [check_player(player) for player in players])
-
-    async def windows(self, board: Board, number: int) -> list[str]:
-        """The windows that a shard has records of, or had."""
-        meta = self._shard(board, number).keys.meta
-        (fields,) = await self._link.run(meta, [("HKEYS", meta)])
-        if not fields:
-            raise BoardNotFound(f"board {board.name!r} was deleted")
-        return sorted(field[2:].decode() for field in fields if field.startswith(b"v:"))
 
     async def _find(self, board: Board, window: str, names: Sequence[bytes]) -> list[float | None]:
         by_shard: dict[int, list[int]] = {}
@@ -129,9 +132,12 @@ class Record:
             by_shard.setdefault(number, []).append(place)
         found: list[float | None] = [None] * len(names)
 
+        deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
+
         async def ask(number: int, places: list[int]) -> None:
-            key = self._schema.shard(board.tags[number]).record(window)
-            (keys,) = await self._link.run(key, [("ZMSCORE", key, *(names[place] for place in places))])
+            shard = self._shard(board, number)
+            command: Command = ("ZMSCORE", shard.keys.record(window), *(names[place] for place in places))
+            (keys,) = await shard.ask([command], deadline_s)
             for place, order_key in zip(places, keys, strict=True):
                 found[place] = order_key
 
@@ -139,20 +145,27 @@ class Record:
         return found
 
     def _lane(self, board: Board, number: int) -> Lane:
-        tag = board.tags[number]
+        tag, shard = board.tags[number], self._shard(board, number)
         if tag not in self._lanes:
             self._lanes[tag] = Lane(
-                self._shard(board, number),
-                kept_until_ms=lambda window: self._kept_until_ms(board, tag, window),
+                shard,
+                kept_until_ms=lambda board, window: self._kept_until_ms(board, tag, window),
                 nonce=lambda: self._random.getrandbits(63),
+                follow=lambda entry: shard.follow(self._follow, entry),
             )
         return self._lanes[tag]
 
     def _shard(self, board: Board, number: int) -> Shard:
         tag = board.tags[number]
-        if tag not in self._shards:
-            self._shards[tag] = Shard(self._link, self._schema, board, number)
-        return self._shards[tag]
+        shard = self._shards.setdefault(tag, Shard(self._link, self._schema, board, number))
+        shard.board = board  # what may be changed of it may have been
+        return shard
+
+    def forget(self, board: Board) -> None:
+        """A deleted board has no more use for its lanes."""
+        for tag in board.tags:
+            self._lanes.pop(tag, None)
+            self._shards.pop(tag, None)
 
     def _kept_until_ms(self, board: Board, tag: str, window: Window) -> int | None:
         """Redis' own expiry, a safety net below the keeper; jittered, so that shards do not expire all at once."""

@@ -13,14 +13,13 @@ import asyncio
 import heapq
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import NamedTuple
 
 from hybrid.config import Board
 from hybrid.keys import Keys
-from hybrid.link import Argument, Link, Script
+from hybrid.link import Argument, Link
+from hybrid.scripts import SEEK
 
-SEEK = Script(files("hybrid").joinpath("lua/seek.lua").read_text())
 ROWS_A_CALL = 1000
 
 

@@ -7,23 +7,23 @@ was still in a socket when we gave up does not happen later.
 """
 
 import asyncio
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from redis.exceptions import ResponseError
 
 from hybrid.config import Board
-from hybrid.errors import BoardNotFound, OutcomeUnknown, ReadOnly, RedisUnavailable
+from hybrid.errors import BoardNotFound, HybridError, OutcomeUnknown, ReadOnly, RedisUnavailable
 from hybrid.keys import Keys, ShardKeys
-from hybrid.link import Argument, Link, Script
+from hybrid.link import Argument, Command, Link, Script
 from hybrid.log import LogEntry, parse_entry
-
-WRITE = Script(files("hybrid").joinpath("lua/write.lua").read_text())
-REMOVE = Script(files("hybrid").joinpath("lua/remove.lua").read_text())
 
 _ATTEMPT_S = 1.0  # how long one attempt waits for its answer
 _PAUSE_S = 0.02
-_PAGE = 200  # log entries looked at in one call
+_PAGE = 256  # log entries looked at in one call, at most
 
 Reply = list[bytes]
+Follow = Callable[[Board, int, LogEntry], Awaitable[None]]
 
 
 class Shard:
@@ -32,14 +32,15 @@ class Shard:
     def __init__(self, link: Link, schema: Keys, board: Board, number: int) -> None:
         self.link = link
         self.board = board
+        self.number = number
         self.keys: ShardKeys = schema.shard(board.tags[number])
         self._offset_ms: float | None = None
 
-    async def now_ms(self) -> int:
+    async def now_ms(self, deadline_s: float) -> int:
         """Redis' clock, asked once and then kept by ours, which only ever runs forwards."""
         loop = asyncio.get_running_loop()
         if self._offset_ms is None:
-            ((seconds, micros),) = await self.link.run(self.keys.meta, [("TIME",)])
+            ((seconds, micros),) = await self.ask([("TIME",)], deadline_s)
             self._offset_ms = int(seconds) * 1000 + int(micros) / 1000 - loop.time() * 1000
         return int(loop.time() * 1000 + self._offset_ms)
 
@@ -54,7 +55,7 @@ class Shard:
         is_lost = False
         while (left_s := deadline_s - loop.time()) > 0:
             try:
-                reply = await self._attempt(script, keys, args, left_s)
+                reply = await self._attempt(script, keys, args, deadline_s)
             except (OutcomeUnknown, RedisUnavailable) as error:
                 if isinstance(error, ReadOnly) and not is_lost:
                     raise
@@ -69,23 +70,50 @@ class Shard:
         raise RedisUnavailable("Redis could not be reached before the deadline; nothing was written")
 
     async def _attempt(
-        self, script: Script, keys: Sequence[str], args: Sequence[Argument], left_s: float
+        self, script: Script, keys: Sequence[str], args: Sequence[Argument], deadline_s: float
     ) -> Reply | LogEntry:
-        deadline_ms = await self.now_ms() + int(left_s * 1000)
-        timeout_s = min(left_s, _ATTEMPT_S)
+        now_ms = await self.now_ms(deadline_s)
+        left_s = max(deadline_s - asyncio.get_running_loop().time(), 0.0)
+        deadline_ms, timeout_s = now_ms + int(left_s * 1000), min(left_s, _ATTEMPT_S)
         reply: Reply = await script.run(self.link, keys, [deadline_ms, *args], timeout_s=timeout_s)
         if reply[0] == b"gone":
             raise BoardNotFound(f"board {self.board.name!r} was deleted")
-        return await self._entry_of(int(args[1])) if reply[0] == b"done" else reply
+        return await self.entry_of(int(args[1])) if reply[0] == b"done" else reply
 
-    async def _entry_of(self, nonce: int) -> LogEntry:
-        """The entry that was written under this nonce; it cannot be far from the end."""
-        last = "+"
+    async def ask(self, commands: Sequence[Command], deadline_s: float) -> list[Any]:
+        """Replies to commands that only read, asked again until the deadline."""
+        loop = asyncio.get_running_loop()
         while True:
-            (page,) = await self.link.run(self.keys.meta, [("XREVRANGE", self.keys.log, last, "-", "COUNT", _PAGE)])
+            left_s = deadline_s - loop.time()
+            try:
+                return await self.link.run(self.keys.meta, commands, timeout_s=min(max(left_s, 0.001), _ATTEMPT_S))
+            except (OutcomeUnknown, RedisUnavailable) as error:
+                if left_s <= _PAUSE_S:
+                    raise RedisUnavailable(f"Redis could not be read before the deadline: {error}") from error
+                await asyncio.sleep(_PAUSE_S)
+
+    async def windows(self, deadline_s: float) -> list[str]:
+        """The windows that the shard has records of, or had."""
+        (fields,) = await self.ask([("HKEYS", self.keys.meta)], deadline_s)
+        if b"id" not in fields:
+            raise BoardNotFound(f"board {self.board.name!r} was deleted")
+        return sorted(field[2:].decode() for field in fields if field.startswith(b"v:"))
+
+    async def follow(self, follow: Follow, entry: LogEntry) -> None:
+        """See that the top includes what was written; until it does nobody may say that nothing happened."""
+        try:
+            await follow(self.board, self.number, entry)
+        except (HybridError, ResponseError) as error:
+            raise OutcomeUnknown(f"written, but not yet included in the top: {error}") from error
+
+    async def entry_of(self, nonce: int) -> LogEntry:
+        """The entry that was written under this nonce; it cannot be far from the end, and entries can be large."""
+        last, count = "+", 4
+        while True:
+            (page,) = await self.link.run(self.keys.meta, [("XREVRANGE", self.keys.log, last, "-", "COUNT", count)])
             for reply in page:
                 if reply[0].endswith(b"-%d" % nonce):
                     return parse_entry(reply)
-            if len(page) < _PAGE:
+            if len(page) < count:
                 raise OutcomeUnknown("written, but the log entry that says what it did is gone")
-            last = "(" + page[-1][0].decode()
+            last, count = "(" + page[-1][0].decode(), min(2 * count, _PAGE)

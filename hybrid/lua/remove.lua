@@ -19,10 +19,13 @@ local meta = redis.call('HMGET', KEYS[1], 'id', 'seq', 'last')
 if meta[1] ~= BOARD then return {'gone'} end
 if redis.call('SISMEMBER', KEYS[3], NONCE) == 1 then return {'done'} end
 
-local fields = redis.call('HKEYS', KEYS[1])
-local windows = 0
-for _, field in ipairs(fields) do
-  if string.sub(field, 1, 2) == 'v:' then windows = windows + 1 end
+local fields = redis.call('HGETALL', KEYS[1])
+local windows, expired = 0, {}
+for i = 1, #fields, 2 do
+  if string.sub(fields[i], 1, 2) == 'v:' then
+    windows = windows + 1
+    if fields[i + 1] ~= '' and tonumber(fields[i + 1]) < now_ms then expired[#expired + 1] = fields[i] end
+  end
 end
 if windows ~= #KEYS - 3 then return {'windows'} end
 for j = 4, #KEYS do
@@ -50,4 +53,5 @@ redis.call('SADD', KEYS[3], NONCE)
 redis.call('PEXPIREAT', KEYS[3], string.format('%.0f', now_ms + 600000))
 redis.call('XADD', KEYS[2], id, unpack(entry))
 redis.call('HSET', KEYS[1], 'seq', seq, 'last', id)
+for _, field in ipairs(expired) do redis.call('HDEL', KEYS[1], field) end
 return {'ok', meta[3], id}

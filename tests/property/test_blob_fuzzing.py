@@ -111,7 +111,7 @@ def fuzz(kind: str, count: int, seed: int) -> int:
     """How many forged blobs turned out to be sound sketches of other data; everything else must be refused."""
     let_in = 0
     for data, is_forged in mutants(kind, count, seed):
-        started = time.perf_counter()
+        started = time.process_time()
         try:
             sketch = LOAD[kind](data)
         except (CorruptBlob, Incompatible):
@@ -121,7 +121,7 @@ def fuzz(kind: str, count: int, seed: int) -> int:
             assert sketch.to_bytes() == data
             use(sketch)
             let_in += 1
-        assert time.perf_counter() - started < SLOWEST_S
+        assert time.process_time() - started < SLOWEST_S
     return let_in
 
 

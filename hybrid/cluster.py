@@ -123,9 +123,13 @@ class ClusterLink:
 
     async def _load(self, timeout_s: float) -> None:
         """The table from the first node that answers; without an answer it stays as it is."""
+        now_s = asyncio.get_running_loop().time
+        deadline_s = now_s() + timeout_s
         for address in [*set(self._masters.values()), *self._seeds]:
+            if (left_s := deadline_s - now_s()) <= 0:
+                return
             try:
-                (ranges,) = await self._node(address).exchange([("CLUSTER", "SLOTS")], min(timeout_s, 1.0))
+                (ranges,) = await self._node(address).exchange([("CLUSTER", "SLOTS")], min(left_s, 1.0))
             except (RedisUnavailable, OutcomeUnknown):
                 continue
             if not isinstance(ranges, ResponseError) and ranges:

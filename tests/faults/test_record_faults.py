@@ -851,51 +851,6 @@ def test_a_closed_engine_keeps_no_connection(redis_server: EmbeddedRedis) -> Non
 # Time, size and odd input
 
 
-@pytest.mark.slow
-def test_writing_goes_on_soon_after_a_frozen_master_was_replaced(tmp_path: Path) -> None:
-    """Frozen, not killed: no connection is reset, as when a machine loses its power or its network."""
-
-    async def check() -> None:
-        async with (
-            RedisCluster(tmp_path, node_timeout_ms=500) as cluster,
-            make_patient_engine(cluster.url, "k") as engine,
-        ):
-            board, _ = await engine.boards.create("b", BoardConfig(shards=1))
-            meta = engine.record._schema.shard(board.tags[0]).meta
-            await asyncio.gather(*(engine.link.run(meta, [("HGETALL", meta)]) for _ in range(20)))  # 20 connections
-            master, replica = await cluster.nodes_of(key_slot(meta.encode()))
-
-            async def is_replaced() -> bool:
-                return bool((await ask(replica, "ROLE"))[0] == "master")
-
-            with frozen(master):
-                await eventually(is_replaced, within_s=20)
-                with at_most(6.0):
-                    assert (await engine.record.submit(board, Batch(["ann"], [1])))[0].status is Status.ADDED
-
-    asyncio.run(check())
-
-
-@pytest.mark.slow
-def test_nothing_is_unknown_when_a_master_is_gone_and_the_others_do_not_say_who_follows(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with RedisCluster(tmp_path, node_timeout_ms=20_000) as cluster:
-            link = make_link(cluster.url)
-            tags = {"{b}": 3300, "{c}": 7365, "{a}": 15495}  # one in each third of the slots
-            for tag in tags:
-                await asyncio.gather(*(link.run(tag, [("PING",)]) for _ in range(3)))
-            gone, *others = [await cluster.master_of(slot) for slot in tags.values()]
-            kill(gone)
-            await eventually(lambda: _done(not gone.is_running()), within_s=5)
-            with frozen(others[0]), frozen(others[1]):
-                for _ in range(3):
-                    with at_most(1.5), pytest.raises(RedisUnavailable):
-                        await link.run("{b}", [("SET", "{b}", 1)], timeout_s=0.5)
-            await link.close()
-
-    asyncio.run(check())
-
-
 def test_a_jump_of_the_redis_clock_is_noticed_and_nothing_is_lost(redis_server: EmbeddedRedis) -> None:
     async def scenario(engine: Engine) -> None:
         board, _ = await engine.boards.create("b", BoardConfig(strategy="sum", shards=1))

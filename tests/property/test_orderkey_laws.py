@@ -18,7 +18,7 @@ from hybrid.keys import SLOTS, Keys, make_tags
 from hybrid.orderkey import KEY_BITS, RESOLUTIONS_MS, Axis, OrderKey, plan_resolution
 from hybrid.sharding import ShardHash
 
-AXES = st.tuples(st.integers(-(2**40), 2**40), st.integers(0, 2**22), st.booleans()).map(
+AXES = st.tuples(st.integers(-(2**40), 2**40), st.integers(0, 2**20), st.booleans()).map(
     lambda parts: Axis(parts[0], parts[0] + parts[1], parts[2])
 )
 CODECS = st.builds(OrderKey, AXES, AXES, st.integers(0, 2**18).map(lambda last: Axis(0, last, False)))
@@ -116,7 +116,7 @@ def test_200_000_members_with_mass_ties_sort_in_redis_as_the_oracle_sorts(redis_
 
 @given(AXES, st.integers(0, 2**50), st.one_of(st.none(), st.sampled_from(RESOLUTIONS_MS)))
 def test_the_planned_resolution_fits_and_a_finer_one_would_not(score: Axis, span_ms: int, wanted: int | None) -> None:
-    wide = Axis(score.low, score.low + ((score.high - score.low) << 18), score.is_high_best)
+    wide = Axis(score.low, score.low + ((score.high - score.low) << 20), score.is_high_best)
     left = KEY_BITS - wide.bits
     coarsest = wanted or RESOLUTIONS_MS[-1]
     if (span_ms // coarsest).bit_length() > left:

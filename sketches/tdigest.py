@@ -222,7 +222,7 @@ def _check_samples(values: Floats, ranks: Ints, count: int) -> None:
         raise InvalidInput(f"{len(values)} values need as many ranks, not {len(ranks)}")
     if (len(values) == 0) != (count == 0):
         raise InvalidInput(f"{len(values)} samples cannot stand for {count} values")
-    if (np.diff(values) < 0).any() or (np.diff(ranks) <= 0).any():
+    if (values[1:] < values[:-1]).any() or (ranks[1:] <= ranks[:-1]).any():
         raise InvalidInput("samples must be in order: values ascending, ranks strictly ascending")
     if count and (ranks[0] != 0 or ranks[-1] != count - 1):
         raise InvalidInput(f"samples must span ranks 0 to {count - 1}, not {ranks[0]} to {ranks[-1]}")

@@ -1,4 +1,4 @@
-"""How hard hypothesis looks: quickly by default, thoroughly with `--hypothesis-profile=thorough` (as .ci/run does)."""
+"""How hard hypothesis looks: quickly by default, thoroughly with `--hypothesis-profile=thorough`."""
 
 from hypothesis import settings
 

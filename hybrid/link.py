@@ -14,6 +14,7 @@ Commands of one `run` share one connection and one write, but are no transaction
 
 import asyncio
 import re
+import select
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha1
@@ -45,6 +46,7 @@ _NOT_READY = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY")
 CONNECTIONS = 32
 TIMEOUT_S = 5.0
 CONNECT_S = 2.0
+PAUSE_S = 0.02  # before Redis is asked again for what it did not do just now
 
 
 class Link(Protocol):
@@ -136,8 +138,7 @@ class Node:
         while self._idle:
             connection = self._idle.pop()
             with suppress(RedisError, OSError):
-                # Something to read before anything was asked: the server closed it, or it is out of step.
-                if not await connection.can_read():
+                if not (_is_over(connection) or await connection.can_read()):
                     return connection
             await connection.disconnect(nowait=True)
         connection = make_connection(self._options)
@@ -196,6 +197,20 @@ def parse_url(url: str) -> dict[str, Any]:
 def hide_password(url: str) -> str:
     """The address as it may be shown."""
     return re.sub(r"(://[^/@]*:)[^/@]*@", r"\1***@", url)
+
+
+def _is_over(connection: AbstractConnection) -> bool:
+    """Closed, or something to read before anything was asked: then it is about to be, or it is out of step.
+
+    The kernel is asked, because of what happened just now, or while this thread was busy, the event loop has not heard
+    yet; and what is sent to a server that is gone would be unknown without need.
+    """
+    writer = connection._writer
+    if writer is None or writer.is_closing():
+        return True
+    poll = select.poll()
+    poll.register(writer.get_extra_info("socket"), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def _exchange(connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:

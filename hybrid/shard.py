@@ -15,11 +15,10 @@ from redis.exceptions import ResponseError
 from hybrid.config import Board
 from hybrid.errors import BoardNotFound, HybridError, OutcomeUnknown, ReadOnly, RedisUnavailable
 from hybrid.keys import Keys, ShardKeys
-from hybrid.link import Argument, Command, Link, Script
+from hybrid.link import PAUSE_S, TIMEOUT_S, Argument, Command, Link, Script
 from hybrid.log import LogEntry, parse_entry
 
 _ATTEMPT_S = 1.0  # how long one attempt waits for its answer
-_PAUSE_S = 0.02
 _PAGE = 256  # log entries looked at in one call, at most
 
 Reply = list[bytes]
@@ -60,7 +59,7 @@ class Shard:
                 if isinstance(error, ReadOnly) and not is_lost:
                     raise
                 is_lost = is_lost or isinstance(error, OutcomeUnknown)
-                await asyncio.sleep(min(_PAUSE_S, left_s))
+                await asyncio.sleep(min(PAUSE_S, left_s))
                 continue
             if isinstance(reply, LogEntry) or reply[0] != b"late":
                 return reply
@@ -78,7 +77,7 @@ class Shard:
         reply: Reply = await script.run(self.link, keys, [deadline_ms, *args], timeout_s=timeout_s)
         if reply[0] == b"gone":
             raise BoardNotFound(f"board {self.board.name!r} was deleted")
-        return await self.entry_of(int(args[1])) if reply[0] == b"done" else reply
+        return await self.entry_of(int(args[1]), timeout_s=timeout_s) if reply[0] == b"done" else reply
 
     async def ask(self, commands: Sequence[Command], deadline_s: float) -> list[Any]:
         """Replies to commands that only read, asked again until the deadline."""
@@ -88,9 +87,9 @@ class Shard:
             try:
                 return await self.link.run(self.keys.meta, commands, timeout_s=min(max(left_s, 0.001), _ATTEMPT_S))
             except (OutcomeUnknown, RedisUnavailable) as error:
-                if left_s <= _PAUSE_S:
+                if left_s <= PAUSE_S:
                     raise RedisUnavailable(f"Redis could not be read before the deadline: {error}") from error
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(PAUSE_S)
 
     async def windows(self, deadline_s: float) -> list[str]:
         """The windows that the shard has records of, or had."""
@@ -106,11 +105,12 @@ class Shard:
         except (HybridError, ResponseError) as error:
             raise OutcomeUnknown(f"written, but not yet included in the top: {error}") from error
 
-    async def entry_of(self, nonce: int) -> LogEntry:
+    async def entry_of(self, nonce: int, *, timeout_s: float = TIMEOUT_S) -> LogEntry:
         """The entry that was written under this nonce; it cannot be far from the end, and entries can be large."""
         last, count = "+", 4
         while True:
-            (page,) = await self.link.run(self.keys.meta, [("XREVRANGE", self.keys.log, last, "-", "COUNT", count)])
+            command = ("XREVRANGE", self.keys.log, last, "-", "COUNT", count)
+            (page,) = await self.link.run(self.keys.meta, [command], timeout_s=timeout_s)
             for reply in page:
                 if reply[0].endswith(b"-%d" % nonce):
                     return parse_entry(reply)

@@ -206,6 +206,14 @@ async def eventually(holds: Callable[[], Awaitable[bool]], *, within_s: float, e
         await asyncio.sleep(every_s)
 
 
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Fails when what is done inside took longer."""
+    start_s = time.monotonic()
+    yield
+    assert time.monotonic() - start_s < seconds
+
+
 def free_ports(count: int) -> list[int]:
     """Ports that are free now, with their bus ports. Drawn at random, so that two test runs seldom meet."""
     ports: list[int] = []

@@ -10,14 +10,15 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import Redis
 from redis.crc import key_slot
 
 from hybrid.cluster import parse_cluster_url
@@ -40,7 +41,7 @@ from hybrid.outcomes import Outcomes, Status
 from hybrid.record import RecordSettings
 from hybrid.servers import Server, list_servers
 from tests.engines import NOON_MS, Clock, LossyLink, fresh_prefix, make_engine
-from tests.redis_cluster import RedisCluster, ask, eventually, free_ports, frozen, kill
+from tests.redis_cluster import RedisCluster, ask, at_most, eventually, free_ports, frozen, kill
 
 DAY_MS = 86_400_000
 STRATEGIES: tuple[Strategy, ...] = ("best", "latest", "sum")
@@ -198,13 +199,6 @@ class BrokenLink(LossyLink):
             self.seen += 1
             raise RedisUnavailable("broken on purpose")
         return await super().run(key, commands, timeout_s=timeout_s)
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    start_s = time.monotonic()
-    yield
-    assert time.monotonic() - start_s < seconds
 
 
 def run(link: LossyLink, scenario: Callable[[Engine], Coroutine[None, None, None]], clock: Clock | None = None) -> None:
@@ -393,6 +387,51 @@ def test_a_slot_that_moves_under_writers_loses_and_doubles_nothing(tmp_path: Pat
             pause_s = max(longest_pause(times, start_s) for times in traffic.taken_at_s.values())
             log.info("slot moved pause_s=%.3f server=%s", pause_s, server)
             assert 1.2 < pause_s < 5.0  # the writers met it, for longer than one attempt, and got over it
+
+    asyncio.run(check())
+
+
+@pytest.mark.slow
+def test_writing_goes_on_soon_after_a_frozen_master_was_replaced(tmp_path: Path) -> None:
+    """Frozen, not killed: no connection is reset, as when a machine loses its power or its network."""
+
+    async def check() -> None:
+        async with (
+            RedisCluster(tmp_path, node_timeout_ms=500) as cluster,
+            make_patient_engine(cluster.url, "k") as engine,
+        ):
+            board, _ = await engine.boards.create("b", BoardConfig(shards=1))
+            meta = engine.record._schema.shard(board.tags[0]).meta
+            await asyncio.gather(*(engine.link.run(meta, [("HGETALL", meta)]) for _ in range(20)))  # 20 connections
+            master, replica = await cluster.nodes_of(key_slot(meta.encode()))
+
+            async def is_replaced() -> bool:
+                return bool((await ask(replica, "ROLE"))[0] == "master")
+
+            with frozen(master):
+                await eventually(is_replaced, within_s=20)
+                with at_most(3.0):  # one attempt that is not answered, and then somebody to ask
+                    assert (await engine.record.submit(board, Batch(["ann"], [1])))[0].status is Status.ADDED
+
+    asyncio.run(check())
+
+
+@pytest.mark.slow
+def test_nothing_is_unknown_when_a_master_is_gone_and_the_others_do_not_say_who_follows(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with RedisCluster(tmp_path, node_timeout_ms=20_000) as cluster:
+            link = make_link(cluster.url)
+            tags = {"{b}": 3300, "{c}": 7365, "{a}": 15495}  # one in each third of the slots
+            for tag in tags:
+                await asyncio.gather(*(link.run(tag, [("PING",)]) for _ in range(3)))
+            gone, *others = [await cluster.master_of(slot) for slot in tags.values()]
+            kill(gone)
+            await eventually(lambda: _done(not gone.is_running()), within_s=5)
+            with frozen(others[0]), frozen(others[1]):
+                for _ in range(3):
+                    with at_most(1.5), pytest.raises(RedisUnavailable):
+                        await link.run("{b}", [("SET", "{b}", 1)], timeout_s=0.5)
+            await link.close()
 
     asyncio.run(check())
 
@@ -628,6 +667,18 @@ def test_a_frozen_redis_is_answered_for_within_the_deadline(redis_server: Embedd
                     await engine.record.submit(board, Batch(["ann"], [1], ids=["1"]))
                 with at_most(1.5), pytest.raises(RedisUnavailable):
                     await engine.record.remove(board, "ann")
+
+    asyncio.run(check())
+
+
+def test_a_connection_that_was_closed_while_nobody_looked_is_not_used(redis_server: EmbeddedRedis) -> None:
+    async def check() -> None:
+        link = make_link(redis_server.url)
+        await asyncio.gather(*(link.run("k", [("PING",)]) for _ in range(3)))
+        with Redis(unix_socket_path=str(redis_server.socket_path)) as client:  # it blocks: the event loop hears nothing
+            assert client.client_kill_filter(_type="normal", skipme=True) >= 3
+        assert await link.run("k", [("PING",)]) == [b"PONG"]
+        await link.close()
 
     asyncio.run(check())
 

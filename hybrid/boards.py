@@ -103,10 +103,15 @@ class Boards:
         (fields,) = await self._link.run(key, [("HKEYS", key)])
         names = sorted(field.decode() for field in fields if not field.startswith(DELETED_MARK.encode()))
         page = [name for name in names if name.startswith(prefix) and name > after][:limit]
-        if not page:
-            return []
-        (values,) = await self._link.run(key, [("HMGET", key, *page)])
-        return [_parse(value) for value in values if value is not None]
+        return list((await self.find(page)).values())
+
+    async def find(self, names: Sequence[str]) -> dict[str, Board]:
+        """The boards of these names, as far as there are such."""
+        if not names:
+            return {}
+        key = self._schema.boards
+        (values,) = await self._link.run(key, [("HMGET", key, *names)])
+        return {name: _parse(value) for name, value in zip(names, values, strict=True) if value is not None}
 
     async def patch(self, name: str, **changes: Any) -> Board:
         """Change what may be changed after a board was made."""
@@ -174,17 +179,33 @@ class Boards:
         First the ids, and with them every writer; the meta keys, which list the windows, go last.
         """
         today = self._now_ms() // DAY_MS
-        shared = self._schema.board(board.id)
+        for tag in board.tags:
+            meta = self._schema.shard(tag).meta
+            await self._link.run(meta, [("HDEL", meta, "id")])
+        await self._unlink_shared(board)
         for tag in board.tags:
             keys = self._schema.shard(tag)
-            await self._link.run(keys.meta, [("HDEL", keys.meta, "id")])
-            (fields,) = await self._link.run(keys.meta, [("HKEYS", keys.meta)])
-            windows: Sequence[str] = [field[2:].decode() for field in fields if field.startswith(b"v:")]
-            tops = [key for window in windows for key in (shared.top(window), shared.touched(window))]
-            await self._link.run(shared.state, [("UNLINK", shared.state, *tops)])
-            rest = [keys.log, *(keys.record(window) for window in windows)]
+            windows = await self._windows(keys.meta, b"v:")
+            rest = [
+                keys.log,
+                *(keys.record(window) for window in windows),
+                *(keys.samples(window) for window in windows),
+            ]
             rest += [keys.day(day) for day in range(today - 2, today + 3)]
             await self._link.run(keys.meta, [("UNLINK", *rest, keys.meta)])
+
+    async def _unlink_shared(self, board: Board) -> None:
+        """Remove the tops, of windows that the state knows and of those that only shards know."""
+        keys = self._schema.board(board.id)
+        windows = set(await self._windows(keys.state, b"w:"))
+        for tag in board.tags:
+            windows.update(await self._windows(self._schema.shard(tag).meta, b"v:"))
+        tops = [key for window in sorted(windows) for key in (keys.top(window), keys.touched(window))]
+        await self._link.run(keys.state, [("UNLINK", *tops, keys.past, keys.state)])
+
+    async def _windows(self, key: str, mark: bytes) -> Sequence[str]:
+        (fields,) = await self._link.run(key, [("HKEYS", key)])
+        return [field[2:].decode() for field in fields if field.startswith(mark)]
 
 
 def _render(board: Board) -> bytes:

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from hybrid.errors import InvalidBoard
+from hybrid.errors import InvalidBoard, InvalidField
 from hybrid.orderkey import NOTHING, RESOLUTIONS_MS, Axis, OrderKey, plan_resolution
 from hybrid.sharding import ShardHash
-from hybrid.windows import KINDS
+from hybrid.windows import KINDS, Window, parse_window
 
 Strategy = Literal["best", "latest", "sum"]
 Direction = Literal["high", "low"]
@@ -99,9 +99,21 @@ class Board(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The time at which a tick begins."""
         return self.config.time_from_ms + tick * (self.config.resolution_ms or 1)
 
-    def score_of(self, points: int) -> int | float:
-        """The score that so many points are."""
+    def score_of(self, points: Any) -> Any:
+        """The score that so many points are, or an array of them."""
         return points / self.score_unit if self.config.decimals else points
+
+    def subscore_of(self, subpoints: Any) -> Any:
+        """The subscore that so many points are, or an array of them."""
+        decimals = self.config.subscore.decimals if self.config.subscore else 0
+        return subpoints / 10**decimals if decimals else subpoints
+
+    def window(self, text: str | None, now_ms: int) -> Window:
+        """The window that a reader means: the first kind of the board when he says nothing, now or by name."""
+        window = parse_window(text or self.config.windows[0], now_ms)
+        if window.kind not in self.config.windows:
+            raise InvalidField("window", f"board {self.name!r} has {', '.join(self.config.windows)}, not {text!r}")
+        return window
 
 
 def check_name(name: str) -> str:

@@ -15,15 +15,24 @@ from typing import Self
 
 from hybrid.boards import Boards
 from hybrid.cluster import SCHEME, parse_cluster_url
+from hybrid.config import Board
+from hybrid.distribution import Distribution
+from hybrid.events import check_player
 from hybrid.keys import Keys
 from hybrid.link import Link, Node, parse_url
+from hybrid.pages import Pages
+from hybrid.past import PastWindows
 from hybrid.record import Record, RecordSettings
 from hybrid.seek import Seeker
+from hybrid.standings import Standings
+from hybrid.tail import Tail
 from hybrid.top import Top
+
+FRESH_S = 0.25  # how old may be what answers are made from, before it is looked at again
 
 
 class Engine:
-    """Boards and records over one link, which it closes."""
+    """Boards, records and answers over one link, which it closes."""
 
     def __init__(
         self,
@@ -33,16 +42,30 @@ class Engine:
         now_ms: Callable[[], int] | None = None,
         random: random.Random | None = None,
         settings: RecordSettings | None = None,
+        fresh_s: float = FRESH_S,
     ) -> None:
-        schema = Keys(prefix)
-        clock, dice = now_ms or _wall_clock_ms, random or _system_random()
-        self.link = link
+        settings = settings or RecordSettings()
+        schema, clock, dice = Keys(prefix), now_ms or _wall_clock_ms, random or _system_random()
+        self.link, self.schema, self.now_ms, self.random = link, schema, clock, dice
+        self.grace_ms = settings.grace_ms
         self.seek = Seeker(link, schema)
         self.top = Top(link, schema, random=dice)
-        self.record = Record(
-            link, schema, now_ms=clock, random=dice, settings=settings or RecordSettings(), follow=self.top.follow
-        )
-        self.boards = Boards(link, schema, now_ms=clock, random=dice, on_delete=self.record.forget)
+        self.tail = Tail(link, schema, self.top, now_ms=clock, fresh_s=fresh_s)
+        self.record = Record(link, schema, now_ms=clock, random=dice, settings=settings, follow=self.top.follow)
+        self.boards = Boards(link, schema, now_ms=clock, random=dice, on_delete=self._forget)
+        self.past = PastWindows(link, schema, self.seek, self.tail, now_ms=clock, grace_ms=settings.grace_ms)
+        self.standings = Standings(self.record, self.top, self.tail, self.seek, self.past, now_ms=clock)
+        self.distribution = Distribution(self.tail, self.seek, self.past, now_ms=clock)
+        self.pages = Pages(self.record, self.seek, self.past, now_ms=clock)
+
+    async def remove_player(self, board: Board, player: str) -> bool:
+        """Remove a player from every window, those long past included; False if he was nowhere."""
+        was_recorded = await self.record.remove(board, player)
+        return await self.past.remove(board, check_player(player)) or was_recorded
+
+    def _forget(self, board: Board) -> None:
+        for part in (self.record, self.top, self.tail):
+            part.forget(board)
 
     async def __aenter__(self) -> Self:
         try:

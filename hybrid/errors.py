@@ -4,7 +4,8 @@ HybridError                 catch this one for all of them
 ├── Refused                 a request that cannot be taken; nothing was written
 │   ├── InvalidField        a value that cannot be; the message quotes it, `field` and `index` say where it stood
 │   │   ├── InvalidBoard    a board that cannot be made like that
-│   │   └── AtOutOfRange    an event from before the board's time, or from the future
+│   │   ├── AtOutOfRange    an event from before the board's time, or from the future
+│   │   └── RankingUnavailable   a kind of rank that is known of leaders only
 │   ├── BoardNotFound       no board of that name
 │   ├── Conflict            a board of that name exists and differs; `fields` says in what
 │   └── Overloaded          too much is waiting already
@@ -43,6 +44,10 @@ class InvalidBoard(InvalidField):
 
 class AtOutOfRange(InvalidField):
     """An event from before the board's time, or from the future."""
+
+
+class RankingUnavailable(InvalidField):
+    """A kind of rank that is known of leaders only."""
 
 
 class BoardNotFound(Refused):

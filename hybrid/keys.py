@@ -12,11 +12,15 @@
     tt:{b/s}:log          STREAM  accepted events and what they changed, ids <seq>-<nonce> (log.py)
     tt:{b/s}:day:<d>      SET     tokens of day d since 1970, kept over the day after
     tt:{b/s}:min:<m>      SET     nonces of the groups written in minute m, for our own retries
+    tt:{b/s}:cdf:<window> STRING  samples of the record at exact ranks, with time and log entry (lua/sample.lua)
     tt:{b}:state          HASH    a:<s> the last log entry of shard s that the tops include; f:<window> the floor, key
                                   and player with a line feed between; w:<window> one that has a top; x:<window> a
                                   running refill; r a running reset
     tt:{b}:top:<window>   ZSET    player -> order key, the best of all shards (top.py)
     tt:{b}:touched:<w>    SET     players whom a log entry touched since the refill of window w began
+    tt:{b}:past           HASH    window -> its leaders and digest when it was over, kept for ever (past.py)
+    tt:wanted             ZSET    "<board id> <board> <window>" -> when it was last asked for, ms
+    tt:keeper             STRING  who keeps house (keeper.py)
 
 `tt` is a setting. b is the board's id and s the shard, with a suffix that spreads the shards over a cluster's slots.
 The braces make all keys of one (board, shard) one slot, so that one script may write them all. Names of boards and
@@ -54,6 +58,14 @@ class Keys:
     def boards(self) -> str:
         return f"{self.prefix}:boards"
 
+    @property
+    def wanted(self) -> str:
+        return f"{self.prefix}:wanted"
+
+    @property
+    def keeper(self) -> str:
+        return f"{self.prefix}:keeper"
+
     def shard(self, tag: str) -> "ShardKeys":
         return ShardKeys(f"{self.prefix}:{{{tag}}}")
 
@@ -78,6 +90,9 @@ class ShardKeys:
     def record(self, window: str) -> str:
         return f"{self.stem}:rec:{window}"
 
+    def samples(self, window: str) -> str:
+        return f"{self.stem}:cdf:{window}"
+
     def day(self, day: int) -> str:
         return f"{self.stem}:day:{day}"
 
@@ -94,6 +109,10 @@ class BoardKeys:
     @property
     def state(self) -> str:
         return f"{self.stem}:state"
+
+    @property
+    def past(self) -> str:
+        return f"{self.stem}:past"
 
     def top(self, window: str) -> str:
         return f"{self.stem}:top:{window}"

@@ -102,6 +102,11 @@ class OrderKey:
         points = packed >> self.subscore.bits
         return Parts(self.score.value(points), self.subscore.value(subpoints), self.time.value(ticks))
 
+    def split(self, keys: Keys) -> tuple[Ints, Ints]:
+        """The distance from the best score, and what tells keys of one score apart."""
+        packed: Ints = keys.view(np.int64) - self._base
+        return packed >> self._tie_bits, packed & ((1 << self._tie_bits) - 1)
+
     def without_time(self, keys: Keys) -> Ints:
         """Integers that sort like score and subscore alone; no use for NaN."""
         bits: Ints = keys.view(np.int64)

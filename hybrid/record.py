@@ -9,19 +9,23 @@ tokens may be sent again.
 """
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from hybrid.batching import Batcher
 from hybrid.config import Board
 from hybrid.errors import BoardNotFound, Overloaded, RedisUnavailable
-from hybrid.events import Batch, check_batch, check_player
+from hybrid.events import Batch, check_batch, check_player, check_players
 from hybrid.keys import Keys as KeySchema
 from hybrid.lanes import GROUP_ITEMS, Lane
 from hybrid.link import Command, Link
 from hybrid.log import REMOVE as REMOVED
 from hybrid.log import LogEntry, LoggedEvents, pack_events
+from hybrid.orderkey import Keys
 from hybrid.outcomes import Outcomes
 from hybrid.parts import Part, make_parts
 from hybrid.scripts import REMOVE
@@ -115,7 +119,9 @@ class Record:
     async def lookup(self, board: Board, window: str, player: str) -> float | None:
         """The order key of a player in a window, None if he has no record there; asked together with others."""
         name = check_player(player)
-        batcher = self._lookups.setdefault((board.id, window), Batcher(lambda names: self._find(board, window, names)))
+        batcher = self._lookups.setdefault(
+            (board.id, window), Batcher(lambda names: self._lookup(board, window, names))
+        )
         try:
             return await batcher.ask(name)
         finally:
@@ -124,24 +130,25 @@ class Record:
 
     async def lookup_many(self, board: Board, window: str, players: Sequence[str]) -> list[float | None]:
         """The order keys of many players, in their order."""
-        return await self._find(board, window, [check_player(player) for player in players])
+        return await self._lookup(board, window, check_players(players))
 
-    async def _find(self, board: Board, window: str, names: Sequence[bytes]) -> list[float | None]:
-        by_shard: dict[int, list[int]] = {}
-        for place, number in enumerate(board.shard_hash.of_many(names).tolist()):
-            by_shard.setdefault(number, []).append(place)
-        found: list[float | None] = [None] * len(names)
+    async def _lookup(self, board: Board, window: str, names: Sequence[bytes]) -> list[float | None]:
+        keys = await self.find_keys(board, window, names)
+        return [None if math.isnan(key) else key for key in keys.tolist()]
 
+    async def find_keys(self, board: Board, window: str, names: Sequence[bytes]) -> Keys:
+        """The order keys of players by the bytes of their ids, NaN for those without a record."""
+        shards = board.shard_hash.of_many(names)
+        found = np.full(len(names), np.nan)
         deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
 
-        async def ask(number: int, places: list[int]) -> None:
-            shard = self._shard(board, number)
-            command: Command = ("ZMSCORE", shard.keys.record(window), *(names[place] for place in places))
+        async def ask(number: int) -> None:
+            shard, places = self._shard(board, number), np.flatnonzero(shards == number)
+            command: Command = ("ZMSCORE", shard.keys.record(window), *(names[place] for place in places.tolist()))
             (keys,) = await shard.ask([command], deadline_s)
-            for place, order_key in zip(places, keys, strict=True):
-                found[place] = order_key
+            found[places] = keys  # None becomes NaN
 
-        await asyncio.gather(*(ask(number, places) for number, places in by_shard.items()))
+        await asyncio.gather(*map(ask, np.unique(shards).tolist()))
         return found
 
     def _lane(self, board: Board, number: int) -> Lane:

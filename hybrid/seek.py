@@ -11,14 +11,18 @@ slightly different times, and `seq` says how much they had taken in.
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from hybrid.config import Board
-from hybrid.keys import Keys
+from hybrid.keys import Keys, ShardKeys
 from hybrid.link import Argument, Link
-from hybrid.scripts import SEEK
+from hybrid.orderkey import Ints
+from hybrid.orderkey import Keys as OrderKeys
+from hybrid.scripts import COUNT, SEEK
 
 ROWS_A_CALL = 1000
 
@@ -57,6 +61,17 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """Where places stand: how many before each, how many with a better score, how many with its or a better score."""
+
+    players: int
+    seq: int
+    ahead: Ints
+    better: Ints
+    up_to: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class _ShardView:
     """One shard's answer."""
 
@@ -85,6 +100,25 @@ class Seeker:
             sum(view.ahead for view in views),
             above[len(above) - before :] if before < len(above) else above,
             below[:after],
+        )
+
+    async def count(self, board: Board, window: str, keys: OrderKeys, players: Sequence[bytes]) -> Counted:
+        """Where these places stand, all of them in one call a shard."""
+        points = board.key.decode(keys).points
+        columns = zip(
+            keys.tolist(), players, board.key.best(points).tolist(), board.key.worst(points).tolist(), strict=True
+        )
+        args: list[Argument] = [part for row in columns for part in row]
+        replies = await asyncio.gather(
+            *(COUNT.run(self._link, [names.record(window), names.meta], args) for names in self._shards(board))
+        )
+        counts = np.array([reply[2:] for reply in replies], np.int64).sum(axis=0)
+        return Counted(
+            sum(reply[0] for reply in replies),
+            sum(int(reply[1]) for reply in replies),
+            counts[0::3],
+            counts[1::3],
+            counts[2::3],
         )
 
     async def page(self, board: Board, window: str, after: Place, limit: int) -> tuple[list[Entry], Around]:
@@ -123,8 +157,10 @@ class Seeker:
                 else:
                     high[shard] = min(high[shard], view.ahead)
 
-    async def rows(self, board: Board, window: str, after: Place = START) -> AsyncIterator[Place]:
-        """All rows after a place, best first; a thousand of each shard in memory at a time."""
+    async def rows(
+        self, board: Board, window: str, after: Place = START, *, most: int | None = None
+    ) -> AsyncIterator[Place]:
+        """All rows after a place, or the first of them, best first; a thousand of each shard in memory at a time."""
         streams = [self._shard_rows(tag, window, after) for tag in board.tags]
         heads: list[tuple[Place, int]] = []
         for number, stream in enumerate(streams):
@@ -132,9 +168,10 @@ class Seeker:
             if head is not None:
                 heads.append((head, number))
         heapq.heapify(heads)
-        while heads:
+        while heads and most != 0:
             place, number = heads[0]
             yield place
+            most = None if most is None else most - 1
             head = await anext(streams[number], None)
             if head is None:
                 heapq.heappop(heads)
@@ -150,6 +187,9 @@ class Seeker:
             if len(view.rows) <= ROWS_A_CALL:
                 return
             after = rows[-1]
+
+    def _shards(self, board: Board) -> list[ShardKeys]:
+        return [self._schema.shard(tag) for tag in board.tags]
 
     async def _ask(self, tag: str, window: str, place: Place, before: int, after: int) -> _ShardView:
         keys = self._schema.shard(tag)

@@ -22,10 +22,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hybrid.config import Board
 from hybrid.keys import BoardKeys, Keys
 from hybrid.link import Argument, Link, Script
 from hybrid.log import LogEntry, parse_entry
+from hybrid.orderkey import Ints
+from hybrid.orderkey import Keys as OrderKeys
 from hybrid.scripts import APPLY, LEADERS, REFILL, RESET, SNAPSHOT
 from hybrid.seek import Place
 
@@ -52,11 +56,24 @@ return windows
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """What the top says of some players: key and rank (1 = best) of those in it, and down to where to trust that."""
+    """What the top says: down to where it is complete, how many that are, and where some players stand in it.
+
+    Of each player who was asked for: his key there (NaN if he is not in), his rank from 0 (-1 if he is not in), and how
+    many in the top have a better score, and his or a better score.
+    """
 
     floor: Place
-    keys: list[float | None]
-    ranks: list[int | None]
+    seq: int
+    rows: int
+    keys: OrderKeys
+    ranks: Ints
+    better: Ints
+    up_to: Ints
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every player is in the top."""
+        return self.floor == NO_FLOOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +93,7 @@ class Top:
         self._schema = schema
         self._random = random
         self._bounds: dict[tuple[str, str], Place] = {}
+        self._waiting: dict[tuple[str, str | int], str | bytes] = {}
 
     async def follow(self, board: Board, shard: int, entry: LogEntry) -> None:
         """See that the top includes this entry of a shard, and everything before it."""
@@ -151,18 +169,67 @@ class Top:
             self._bounds.pop((board.id, window), None)
         return bool(done)
 
-    async def leaders(self, board: Board, window: str, players: Sequence[bytes]) -> Leaders | None:
-        """What the top says of these players; None while nothing is proved."""
+    async def tend(self, board: Board, windows: Sequence[str]) -> None:
+        """See that the tops of a board are proved, have caught up with the logs and are full.
+
+        What is behind may be on its way: it is helped when nothing has moved since the last look.
+        """
         keys = self._schema.board(board.id)
-        reply = await LEADERS.run(self._link, [keys.state, keys.top(window)], [window, *players])
+        (state,) = await self._link.run(keys.state, [("HGETALL", keys.state)])
+        if b"a:0" not in state:
+            await self.reset(board)
+            return
+        for shard, tag in enumerate(board.tags):
+            applied, meta = state[b"a:%d" % shard].decode(), self._schema.shard(tag).meta
+            (last,) = await self._link.run(meta, [("HGET", meta, "last")])
+            if last is not None and self._is_stuck((board.id, shard), applied if applied != last.decode() else None):
+                if not await self._has_entry(board, shard, applied):
+                    await self.reset(board)
+                    return
+                await self.help(board, shard, applied, until=last.decode())
+        for window in windows:
+            is_stuck = self._is_stuck((board.id, window), state.get(f"x:{window}".encode()))
+            top = await self.leaders(board, window, [], np.empty(0))
+            if is_stuck or (top is not None and not top.has_all and top.rows < board.config.top_n):
+                await self.refill(board, window)
+
+    async def leaders(self, board: Board, window: str, players: Sequence[bytes], keys: OrderKeys) -> Leaders | None:
+        """What the top says of players who are believed to have these keys; None while nothing is proved."""
+        names = self._schema.board(board.id)
+        points = board.key.decode(keys).points
+        ends = zip(players, board.key.best(points).tolist(), board.key.worst(points).tolist(), strict=True)
+        args: list[Argument] = [window, len(board.tags), *(part for end in ends for part in end)]
+        reply = await LEADERS.run(self._link, [names.state, names.top(window)], args)
         if reply[0] == b"unproved":
             return None
-        found = reply[2:]
+        key, player, seq, rows, *found = reply
+        floor = self._bounds[board.id, window] = Place(float(key), player)
         return Leaders(
-            Place(float(reply[0]), reply[1]),
-            [None if key is None else float(key) for key in found[::2]],
-            [None if rank is None else rank + 1 for rank in found[1::2]],
+            floor,
+            int(seq),
+            rows,
+            np.array([np.nan if text is None else float(text) for text in found[::4]]),
+            np.array([-1 if rank is None else rank for rank in found[1::4]], np.int64),
+            np.array(found[2::4], np.int64),
+            np.array(found[3::4], np.int64),
         )
+
+    def forget(self, board: Board) -> None:
+        """A deleted board has no more tops."""
+        for name in [name for name in self._bounds if name[0] == board.id]:
+            del self._bounds[name]
+
+    def known_floor(self, board: Board, window: str) -> Place:
+        """The floor as it was last seen here."""
+        return self._bounds.get((board.id, window), NO_FLOOR)
+
+    def _is_stuck(self, what: tuple[str, str | int], state: str | bytes | None) -> bool:
+        """Whether something is as it was when it was looked at last; None is as it should be."""
+        if state is None:
+            self._waiting.pop(what, None)
+            return False
+        before, self._waiting[what] = self._waiting.get(what), state
+        return before == state
 
     async def _apply_all(self, board: Board, shard: int, entries: Sequence[LogEntry]) -> bool:
         """Apply entries one after the other; False when somebody else has moved on."""
@@ -179,7 +246,7 @@ class Top:
         names = [keys.state]
         args: list[Argument] = [shard, entry.previous, entry.id, *sizes(board)]
         for window, rows in entry.rows.items():
-            bound = self._bounds.get((board.id, window), NO_FLOOR)
+            bound = self.known_floor(board, window)
             changes = rows.changes(bound.key)
             names += [keys.top(window), keys.touched(window)]
             args += [window, *_bound_args(bound), len(changes)]

@@ -9,7 +9,7 @@ from typing import Any
 import fakeredis
 from redis.exceptions import ResponseError
 
-from hybrid.engine import Engine
+from hybrid.engine import FRESH_S, Engine
 from hybrid.errors import OutcomeUnknown, RedisUnavailable
 from hybrid.link import TIMEOUT_S, Command, Link
 from hybrid.record import RecordSettings
@@ -74,7 +74,9 @@ class LossyLink:
         await self.link.close()
 
 
-def make_engine(link: Link, clock: Clock | None = None, *, prefix: str | None = None, seed: int = 0) -> Engine:
+def make_engine(
+    link: Link, clock: Clock | None = None, *, prefix: str | None = None, seed: int = 0, fresh_s: float = FRESH_S
+) -> Engine:
     """An engine with keys of its own, a clock that stands still and dice that are known."""
     return Engine(
         link,
@@ -82,6 +84,7 @@ def make_engine(link: Link, clock: Clock | None = None, *, prefix: str | None = 
         now_ms=clock or Clock(),
         random=random.Random(seed),
         settings=RecordSettings(timeout_s=3.0),
+        fresh_s=fresh_s,
     )
 
 

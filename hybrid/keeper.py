@@ -1,0 +1,184 @@
+"""The keeper: whatever has to be done now and then, and by nobody in particular.
+
+    tick    what was asked for within the last minute: shards that changed are sampled, oldest first, within a share of
+            Redis' time; tops that are short are refilled, that fell behind are helped, that lost their way are reset
+    round   every ten minutes, all boards: windows that are over are written down, and later their records let go;
+            what deleted boards left behind is removed
+
+Every step is safe whoever does it and however late: samples are taken and published in one script, a refill or a reset
+is ended by the one who began last, a window is written down only over what was read before. The lease spares double
+work, nothing else. A board that nobody asks for costs nothing between rounds.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from redis.exceptions import ResponseError
+
+from hybrid.config import Board
+from hybrid.engine import Engine
+from hybrid.errors import HybridError
+from hybrid.link import Command, Script
+from hybrid.tail import HEAD_BYTES, WANTED_MS
+from hybrid.windows import DAY_MS, parse_window
+
+log = logging.getLogger(__name__)
+
+_PAGE = 100
+_LEASE = Script("""
+local owner = redis.call('GET', KEYS[1])
+if owner and owner ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperSettings:
+    """How often the keeper looks, and what it may take."""
+
+    pause_s: float = 0.5  # between ticks: how old samples get at least
+    share: float = 0.05  # of Redis' time that sampling may take; beyond it samples get older
+    round_s: float = 600.0  # between rounds over all boards
+    lease_s: float = 5.0  # after which another keeper takes over
+
+
+class _Slice(NamedTuple):
+    """One shard of one window."""
+
+    board: Board
+    shard: int
+    window: str
+
+
+class _Budget:
+    """A share of Redis' time. What a sample takes is learnt from the quickest calls: slow ones waited in a queue."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._left_s = 0.0
+        self._at_s: float | None = None
+        self._cost_s = 0.01
+
+    def allows(self, now_s: float) -> bool:
+        """Whether there is time left for a call."""
+        if self._at_s is not None:
+            self._left_s = min(self._left_s + (now_s - self._at_s) * self._share, 1.0 * self._share)
+        self._at_s = now_s
+        return self._left_s >= 0
+
+    def spend(self, took_s: float) -> None:
+        self._cost_s = min(took_s, self._cost_s * 1.02)
+        self._left_s -= self._cost_s
+
+
+class Keeper:
+    """Keeps house for all boards behind an engine."""
+
+    def __init__(self, engine: Engine, settings: KeeperSettings | None = None) -> None:
+        self._engine = engine
+        self._settings = settings or KeeperSettings()
+        self._owner = f"{engine.random.getrandbits(64):x}"
+        self._budget = _Budget(self._settings.share)
+        self._sampled_s: dict[_Slice, float] = {}
+
+    async def run(self) -> None:
+        """Keep house until cancelled."""
+        loop, next_round_s = asyncio.get_running_loop(), 0.0
+        while True:
+            try:
+                if await self._has_lease():
+                    await self.tick()
+                    if loop.time() >= next_round_s:
+                        await self.round()
+                        next_round_s = loop.time() + self._settings.round_s
+            except (HybridError, ResponseError) as error:
+                log.warning("keeper could not finish a tick: %s", error)
+            await asyncio.sleep(self._settings.pause_s)
+
+    async def tick(self) -> int:
+        """Look after everything that was asked for lately; returns how many shards were sampled."""
+        stale: list[_Slice] = []
+        for board, windows in await self._wanted():
+            await self._engine.top.tend(board, windows)
+            stale += await self._stale(board, windows)
+        sampled = 0
+        now_s = asyncio.get_running_loop().time
+        for part in sorted(stale, key=lambda part: self._sampled_s.get(part, 0.0)):
+            began_s = now_s()
+            if not self._budget.allows(began_s):
+                break
+            await self._engine.tail.sample(part.board, part.shard, part.window)
+            self._budget.spend(now_s() - began_s)
+            self._sampled_s[part] = began_s
+            sampled += 1
+        self._sampled_s = {part: self._sampled_s[part] for part in stale if part in self._sampled_s}
+        return sampled
+
+    async def round(self) -> None:
+        """Go through all boards: write down windows that are over, let old ones go, remove what was deleted."""
+        await self._engine.boards.sweep()
+        after = ""
+        while page := await self._engine.boards.list(limit=_PAGE, after=after):
+            for board in page:
+                await self._close_windows(board)
+            after = page[-1].name
+
+    async def _close_windows(self, board: Board) -> None:
+        now_ms, grace_ms = self._engine.now_ms(), self._engine.grace_ms
+        keys = self._engine.schema.board(board.id)
+        (fields,) = await self._engine.link.run(keys.state, [("HKEYS", keys.state)])
+        (written,) = await self._engine.link.run(keys.past, [("HKEYS", keys.past)])
+        for name in sorted(field[2:].decode() for field in fields if field.startswith(b"w:")):
+            window = parse_window(name, now_ms)
+            kept_until_ms = window.kept_until_ms(grace_ms, board.config.retention_days * DAY_MS)
+            if kept_until_ms is not None and now_ms >= kept_until_ms:
+                await self._engine.past.retire(board, name)
+            elif window.is_closed(now_ms, grace_ms) and name.encode() not in written:
+                await self._engine.past.write_down(board, name, is_whole=True)
+
+    async def _wanted(self) -> list[tuple[Board, list[str]]]:
+        """What was asked for within the last minute."""
+        key, long_ago_ms = self._engine.schema.wanted, self._engine.now_ms() - WANTED_MS
+        commands: list[Command] = [
+            ("ZREMRANGEBYSCORE", key, "-inf", f"({long_ago_ms}"),
+            ("ZRANGE", key, 0, -1),
+        ]
+        _, members = await self._engine.link.run(key, commands)
+        asked = [tuple(member.decode().split(" ")) for member in members]
+        boards = await self._engine.boards.find([name for _, name, _ in asked])
+        wanted: dict[str, tuple[Board, list[str]]] = {}
+        for board_id, name, window in asked:
+            board = boards.get(name)
+            if board is not None and board.id == board_id:  # else it was deleted
+                wanted.setdefault(board_id, (board, []))[1].append(window)
+        return list(wanted.values())
+
+    async def _stale(self, board: Board, windows: Sequence[str]) -> list[_Slice]:
+        """Shards that changed since they were sampled, of windows that the top alone cannot answer."""
+        tops = [await self._engine.top.leaders(board, window, [], np.empty(0)) for window in windows]
+        windows = [window for window, top in zip(windows, tops, strict=True) if top is None or not top.has_all]
+        if not windows:
+            return []
+        stale = await asyncio.gather(*(self._stale_windows(board, shard, windows) for shard in range(len(board.tags))))
+        return [part for parts in stale for part in parts]
+
+    async def _stale_windows(self, board: Board, shard: int, windows: Sequence[str]) -> list[_Slice]:
+        keys = self._engine.schema.shard(board.tags[shard])
+        commands: list[Command] = [("HGET", keys.meta, "last")]
+        for window in windows:
+            commands += [("EXISTS", keys.record(window)), ("GETRANGE", keys.samples(window), 0, HEAD_BYTES)]
+        last, *found = await self._engine.link.run(keys.meta, commands)
+        return [
+            _Slice(board, shard, window)
+            for window, has_records, head in zip(windows, found[::2], found[1::2], strict=True)
+            if has_records and head.split(b" ", 1)[0] != last
+        ]
+
+    async def _has_lease(self) -> bool:
+        key, lease_ms = self._engine.schema.keeper, int(self._settings.lease_s * 1000)
+        return bool(await _LEASE.run(self._engine.link, [key], [self._owner, lease_ms]))

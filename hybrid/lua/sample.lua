@@ -1,0 +1,56 @@
+-- Sample one window of one shard at exact ranks, and publish what was found beside the record, in one step.
+--
+-- KEYS  1 meta   2 record   3 where it is published
+-- ARGV  1 board id   2 window   3 parts: a gap has at most this part of all players   4 and at most this part of the rank
+--       then keys below which players are counted exactly: the ends of scores that many share
+--
+-- Replies   gone   the board was deleted, or has no such window
+--           or what was published, in lines:
+--           id of the last log entry, time in ms, number of players
+--           ranks (from 0) of the samples, each as its distance from the one before
+--           keys of the samples
+--           keys below which was counted
+--           how many players are below each
+--           players of the samples whose key the sample before or after has too, a line each
+--
+-- Sampling and publishing are one step, so what stands there is never older than what stood there before, whoever
+-- sampled, however long ago he was told to.
+
+local GAP, SLOPE = tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local meta = redis.call('HMGET', KEYS[1], 'id', 'last', 'v:' .. ARGV[2])
+if meta[1] ~= ARGV[1] or not meta[3] then return {'gone'} end
+
+local players = redis.call('ZCARD', KEYS[2])
+local gaps, keys, names = {}, {}, {}
+local rank, before, exact = 0, 0, 0
+local unnamed  -- the player of the sample before, while he is not among the names
+while rank < players do
+  local row = redis.call('ZRANGE', KEYS[2], rank, rank, 'WITHSCORES')
+  if row[2] ~= keys[#keys] then
+    unnamed = row[1]
+  else
+    if unnamed then names[#names + 1] = unnamed end
+    names[#names + 1], unnamed = row[1], nil
+  end
+  gaps[#gaps + 1] = string.format('%.0f', rank - before)
+  keys[#keys + 1] = row[2]
+  before = rank
+  if rank == players - 1 then break end
+  exact = exact + math.max(1, math.min(players / GAP, rank / SLOPE))
+  rank = math.min(math.floor(exact), players - 1)
+end
+
+local counts = {}
+for i = 5, #ARGV do counts[#counts + 1] = redis.call('ZCOUNT', KEYS[2], '-inf', '(' .. ARGV[i]) end
+
+local time = redis.call('TIME')
+local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local text = table.concat({
+  meta[2] .. ' ' .. now_ms .. ' ' .. players,
+  table.concat(gaps, ' '), table.concat(keys, ' '), table.concat(ARGV, ' ', 5), table.concat(counts, ' '),
+  unpack(names),
+}, '\n')
+redis.call('SET', KEYS[3], text)
+if meta[3] ~= '' then redis.call('PEXPIREAT', KEYS[3], meta[3]) end
+return text

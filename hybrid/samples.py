@@ -1,0 +1,99 @@
+"""Samples: what is known of one shard of a window, each player's place known to within one gap.
+
+A ZSET says who stands at rank i in O(log n), so about 1,300 exact ranks say nearly everything about a shard of any
+size (lua/sample.lua). They are taken closer together among the best:
+
+    gap <= players / 1024      0.098 % of the players: the greatest width of an interval
+    gap <= rank / 50           "top 0.3 %" is right to 2 % of itself
+
+A score that more players share than a gap holds is counted exactly, from end to end, and so is the score at the floor
+of the top. Which scores these are is known from the samples before; a new one costs a second look.
+
+Not handled: sampling itself is an exact picture of one moment of one shard; View (view.py) adds shards up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.log import parse_keys
+from hybrid.orderkey import Ints, Keys, OrderKey
+
+PARTS = 1024
+SLOPE = 50
+MOST_HEAVY = 256  # scores that are counted exactly in a shard
+
+_SEEN, _SURE = 2, 3  # samples in a row of one score: counted from now on, and worth a second look
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """One shard of a window at one entry of its log: players, exact places, exact counts.
+
+    keys[i] is the key at rank ranks[i], counted from 0; exactly counts[j] players have a key below bounds[j]. names[i]
+    is the player at that rank where a sample next to it has the same key, else b""; no names at all where none has.
+    """
+
+    last: str
+    as_of_ms: int
+    players: int
+    ranks: Ints
+    keys: Keys
+    bounds: Keys
+    counts: Ints
+    names: list[bytes]
+
+    @property
+    def seq(self) -> int:
+        return int(self.last.partition("-")[0])
+
+
+def parse_samples(text: bytes) -> Samples:
+    """Samples as lua/sample.lua publishes them."""
+    head, gaps, keys, bounds, counts, *names = text.split(b"\n")
+    last, as_of_ms, players = head.decode().split(" ")
+    ranks = np.cumsum(parse_keys(gaps)).astype(np.int64)
+    counted = parse_keys(counts).astype(np.int64)
+    known = parse_keys(keys)
+    return Samples(
+        last, int(as_of_ms), int(players), ranks, known, parse_keys(bounds), counted, _spread_names(known, names)
+    )
+
+
+def make_samples(keys: Keys, *, last: str, as_of_ms: int) -> Samples:
+    """Samples of which every key is known: all keys, best first."""
+    return Samples(last, as_of_ms, len(keys), np.arange(len(keys)), keys, np.empty(0), np.empty(0, np.int64), [])
+
+
+def _spread_names(keys: Keys, names: list[bytes]) -> list[bytes]:
+    """The names given where they belong: at samples whose key is that of a neighbour."""
+    if not names:
+        return []
+    is_same = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
+    given = iter(names)
+    return [next(given) if is_tied else b"" for is_tied in (is_same[1:] | is_same[:-1]).tolist()]
+
+
+def heavy_bounds(samples: Samples, key: OrderKey) -> Keys:
+    """The ends of scores that many share, to be counted exactly from now on."""
+    return _ends(*_runs(samples, key, _SEEN), key)
+
+
+def is_missing(samples: Samples, key: OrderKey) -> bool:
+    """Whether a score is shared by so many that it should have been counted, and was not."""
+    return bool(np.setdiff1d(_ends(*_runs(samples, key, _SURE), key), samples.bounds).size)
+
+
+def score_bounds(points: Ints, key: OrderKey) -> Keys:
+    """Keys between which a score lies: those below the first are better, those from the second on worse."""
+    return np.unique(np.concatenate((key.best(points), np.nextafter(key.worst(points), np.inf))))
+
+
+def _runs(samples: Samples, key: OrderKey, least: int) -> tuple[Ints, Ints]:
+    """Scores that so many samples in a row have, and how many they are."""
+    points, lengths = np.unique(np.asarray(key.decode(samples.keys).points), return_counts=True)
+    return points[lengths >= least], lengths[lengths >= least]
+
+
+def _ends(points: Ints, lengths: Ints, key: OrderKey) -> Keys:
+    return score_bounds(points[np.argsort(-lengths, kind="stable")[:MOST_HEAVY]], key)

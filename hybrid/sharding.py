@@ -1,10 +1,12 @@
 """Which shard a player lives in: a keyed hash that is the same for ever, on every machine.
 
-    hash = (k0 + k1 * length + k2 * word0 + k3 * word1 + ...) mod 2^64, of which the upper 32 bits count
+    hash = mix((k0 + k1 * length + k2 * word0 + k3 * word1 + ...) mod 2^64), of which the upper 32 bits count
 
-with 32-bit words of the player's bytes, zero-padded, and 64-bit keys drawn from the board's secret. It is strongly
-universal: for two players chosen without knowing the secret all pairs of hashes are equally likely, so nobody can
-choose names that crowd one shard. (It is no cipher: who sees many players' shards can work the keys out. Nobody does.)
+with 32-bit words of the player's bytes, zero-padded, and 64-bit keys drawn from the board's secret. The sum is strongly
+universal: for two players chosen without knowing the secret all pairs are equally likely, so nobody can choose names
+that crowd one shard. It is linear, though, and names like player1, player2, ... make steps of equal length: without
+the mixing (the last steps of splitmix64, a bijection) 50 of them may leave a shard empty. (It is no cipher: who sees
+many players' shards could work the keys out. Nobody does.)
 
 Why not SipHash or BLAKE2: of a thousand names each takes 0.1 us this way, and one by itself 1 us. BLAKE2 takes 0.6 us
 for each of the thousand, vectorised SipHash 170 us for the single one.
@@ -22,6 +24,8 @@ from numpy.typing import NDArray
 
 MAX_BYTES = 512  # 128 characters of 4 bytes
 _KEYS = MAX_BYTES // 4 + 2
+_64_BITS = 2**64 - 1
+_MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _FEW = 16  # up to so many players one by one is quicker
 
 Numbers = NDArray[np.int64]
@@ -43,8 +47,10 @@ class ShardHash:
         size = (len(player) + 3) // 4
         words = struct.unpack(f"<{size}I", player.ljust(4 * size, b"\0"))
         first, of_length, *keys = self._key_list[: size + 2]
-        total: int = first + of_length * len(player) + sum(map(mul, keys, words))
-        return ((total >> 32 & 0xFFFFFFFF) * self._shards) >> 32
+        total: int = (first + of_length * len(player) + sum(map(mul, keys, words))) & _64_BITS
+        total = (total ^ total >> 30) * _MIX_1 & _64_BITS
+        total = (total ^ total >> 27) * _MIX_2 & _64_BITS
+        return ((total >> 32) * self._shards) >> 32
 
     def of_many(self, players: Sequence[bytes]) -> Numbers:
         """The shards of many players."""
@@ -63,6 +69,8 @@ class ShardHash:
             word = words[starts[rows] + 4 * number].astype(np.uint64)
             word &= _MASKS[np.minimum(left[rows], 4)]
             totals[rows] += self._keys[number + 2] * word
+        totals = (totals ^ totals >> np.uint64(30)) * np.uint64(_MIX_1)
+        totals = (totals ^ totals >> np.uint64(27)) * np.uint64(_MIX_2)
         upper: NDArray[np.uint64] = totals >> np.uint64(32)
         return (upper * np.uint64(self._shards) >> np.uint64(32)).astype(np.int64)
 

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from hybrid.config import Board
+from hybrid.errors import OutcomeUnknown
 from hybrid.keys import BoardKeys, Keys
 from hybrid.link import Argument, Link, Script
 from hybrid.log import LogEntry, parse_entry
@@ -38,10 +39,23 @@ NEVER = "0-0"
 
 _PAGE = 100
 _BEGIN_REFILL = Script("""
-if redis.call('HEXISTS', KEYS[1], 'a:0') == 0 then return 0 end
+if redis.call('HEXISTS', KEYS[1], 'a:0') == 0 or redis.call('HEXISTS', KEYS[1], 'r') == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'x:' .. ARGV[1], ARGV[2])
 redis.call('DEL', KEYS[2])
 return 1
+""")
+# Give a refill a new id, if it is not over and the top is as far as its rows; replies where the top stands.
+_MAKE_READY = Script("""
+local function seq_of(id) return tonumber(string.match(id, '^%d+')) end
+if redis.call('HGET', KEYS[1], 'x:' .. ARGV[1]) ~= ARGV[2] then return {} end
+local stands = {}
+for i = 4, #ARGV do
+  local applied = redis.call('HGET', KEYS[1], 'a:' .. (i - 4))
+  if not applied or seq_of(applied) < seq_of(ARGV[i]) then return {} end
+  stands[#stands + 1] = applied
+end
+redis.call('HSET', KEYS[1], 'x:' .. ARGV[1], ARGV[3])
+return stands
 """)
 _BEGIN_RESET = Script("""
 local windows = {}
@@ -51,6 +65,17 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
 end
 redis.call('HSET', KEYS[1], 'r', ARGV[1])
 return windows
+""")
+# End a reset if the top includes these entries of the shards: what was acknowledged while there was no top.
+_END_RESET = Script("""
+if redis.call('HGET', KEYS[1], 'r') ~= ARGV[1] then return 'other' end
+for i = 2, #ARGV do
+  local applied = redis.call('HGET', KEYS[1], 'a:' .. (i - 2))
+  if not applied then return 'other' end
+  if tonumber(string.match(applied, '^%d+')) < tonumber(string.match(ARGV[i], '^%d+')) then return 'behind' end
+end
+redis.call('HDEL', KEYS[1], 'r')
+return 'ok'
 """)
 
 
@@ -107,6 +132,8 @@ class Top:
                     await self.reset(board)
                 elif seq_of(applied) >= entry.seq:
                     return
+                elif not await self._has_entry(board, shard, entry.id):
+                    raise OutcomeUnknown("written, but lost in a failover before the top included it")
                 else:
                     await self.help(board, shard, applied, until=entry.previous)
 
@@ -140,12 +167,32 @@ class Top:
             if not await self._has_entry(board, shard, applied):
                 return await self.reset(board)
             await self.help(board, shard, applied, until=snapshot.last)
-        args: list[Argument] = [window, refill, keep, *_bound_args(bounds[window]), len(snapshots)]
-        args += [snapshot.last for snapshot in snapshots]
+        ready = await self._make_ready(board, window, refill, [snapshot.last for snapshot in snapshots])
+        if ready is None:
+            return False
+        args: list[Argument] = [window, ready, keep, *_bound_args(bounds[window])]
         args += [part for row in _better(snapshots, window, bounds[window]) for part in (row.player, row.key)]
         done = await REFILL.run(self._link, [keys.state, keys.top(window), keys.touched(window)], args)
         self._bounds.pop((board.id, window), None)
         return bool(done)
+
+    async def _make_ready(self, board: Board, window: str, refill: str, lasts: Sequence[str]) -> str | None:
+        """The id under which a refill may end, once the top includes the entries up to which its rows were read.
+
+        It is a new one: a failover of the top to a time when it was not as far would bring back the old. Both the rows'
+        entries and those where the top stands must be in the logs after that: then they are of one line, and a top that
+        stands there can no longer follow a log which lost them.
+        """
+        ready = f"{self._random.getrandbits(64):x}"
+        state = self._schema.board(board.id).state
+        stands = await _MAKE_READY.run(self._link, [state], [window, refill, ready, *lasts])
+        if not stands:
+            return None
+        for shard, (last, applied) in enumerate(zip(lasts, stands, strict=True)):
+            for entry in (last, applied.decode()):
+                if not await self._has_entry(board, shard, entry):
+                    return None
+        return ready
 
     async def reset(self, board: Board) -> bool:
         """Make all tops of a board anew from snapshots of its shards; False if another reset began meanwhile."""
@@ -167,7 +214,26 @@ class Top:
         done = await RESET.run(self._link, [keys.state, *(keys.top(window) for window in windows)], args)
         for window in windows:
             self._bounds.pop((board.id, window), None)
-        return bool(done)
+        return bool(done) and await self._end_reset(board, reset)
+
+    async def _end_reset(self, board: Board, reset: str) -> bool:
+        """See that the top includes what was acknowledged while there was none; only then is anything proved."""
+        keys = self._schema.board(board.id)
+        while True:
+            lasts = [await self._last(board, shard) for shard in range(len(board.tags))]
+            for shard, last in enumerate(lasts):
+                applied = await self._applied(keys, shard)
+                if applied is None:
+                    return False
+                await self.help(board, shard, applied, until=last)
+            reply = await _END_RESET.run(self._link, [keys.state], [reset, *lasts])
+            if reply != b"behind":
+                return bool(reply == b"ok")
+
+    async def _last(self, board: Board, shard: int) -> str:
+        meta = self._schema.shard(board.tags[shard]).meta
+        (last,) = await self._link.run(meta, [("HGET", meta, "last")])
+        return str(last.decode())
 
     async def tend(self, board: Board, windows: Sequence[str]) -> None:
         """See that the tops of a board are proved, have caught up with the logs and are full.
@@ -176,8 +242,10 @@ class Top:
         """
         keys = self._schema.board(board.id)
         (state,) = await self._link.run(keys.state, [("HGETALL", keys.state)])
-        if b"a:0" not in state:
+        is_resetting = b"r" in state
+        if self._is_stuck((board.id, "r"), state.get(b"r")) or (b"a:0" not in state and not is_resetting):
             await self.reset(board)
+        if is_resetting or b"a:0" not in state:
             return
         for shard, tag in enumerate(board.tags):
             applied, meta = state[b"a:%d" % shard].decode(), self._schema.shard(tag).meta

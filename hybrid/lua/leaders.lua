@@ -17,6 +17,8 @@ if floor then
   reply = {string.sub(floor, 1, cut - 1), string.sub(floor, cut + 1)}
 end
 
+-- What was acknowledged while there was no top may still be missing in one that was just made.
+if redis.call('HEXISTS', KEYS[1], 'r') == 1 then return {'unproved'} end
 local seq = 0
 for shard = 0, tonumber(ARGV[2]) - 1 do
   local applied = redis.call('HGET', KEYS[1], 'a:' .. shard)

@@ -1,25 +1,18 @@
 -- End a refill of one window's top with rows that were read from the shards, or refuse. (After places.lua.)
 --
 -- KEYS  1 state   2 top   3 touched
--- ARGV  1 window   2 id of the refill   3 rows that are kept   4 5 the bound up to which the rows are complete: key
---       ("inf" for all) and player   6 number of shards, then for each the entry up to which its rows were read
---       then the rows, player and key
+-- ARGV  1 window   2 id under which the refill may end   3 rows that are kept   4 5 the bound up to which the rows are
+--       complete: key ("inf" for all) and player   then the rows, player and key
 --
--- Replies   0 refused: another refill began, or the top is not yet as far as the rows   1 done
+-- Replies   0 refused: another refill began, or the top is no longer as far as the rows   1 done
 --
 -- A player whom a log entry touched since the refill began is in the top as he should be; the row read may be older.
 
-local WINDOW, REFILL, KEEP, SHARDS = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[6])
-
-local function seq_of(id) return tonumber(string.match(id, '^%d+')) end
+local WINDOW, REFILL, KEEP = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 if redis.call('HGET', KEYS[1], 'x:' .. WINDOW) ~= REFILL then return 0 end
-for shard = 0, SHARDS - 1 do
-  local applied = redis.call('HGET', KEYS[1], 'a:' .. shard)
-  if not applied or seq_of(applied) < seq_of(ARGV[7 + shard]) then return 0 end
-end
 
-for i = 7 + SHARDS, #ARGV, 2 do
+for i = 6, #ARGV, 2 do
   if redis.call('SISMEMBER', KEYS[3], ARGV[i]) == 0 then redis.call('ZADD', KEYS[2], ARGV[i + 1], ARGV[i]) end
 end
 -- While the refill ran, rows of any place came in. Those that are not better than the floor must go: later changes to

@@ -14,6 +14,7 @@ local SHARDS = tonumber(ARGV[2])
 
 if redis.call('HGET', KEYS[1], 'r') ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'r', ARGV[1])
 for shard = 0, SHARDS - 1 do redis.call('HSET', KEYS[1], 'a:' .. shard, ARGV[3 + shard]) end
 local at, window = 3 + SHARDS, 2
 while at <= #ARGV do

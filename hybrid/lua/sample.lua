@@ -49,7 +49,7 @@ local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)
 local text = table.concat({
   meta[2] .. ' ' .. now_ms .. ' ' .. players,
   table.concat(gaps, ' '), table.concat(keys, ' '), table.concat(ARGV, ' ', 5), table.concat(counts, ' '),
-  unpack(names),
+  table.concat(names, '\n'),
 }, '\n')
 redis.call('SET', KEYS[3], text)
 if meta[3] ~= '' then redis.call('PEXPIREAT', KEYS[3], meta[3]) end

@@ -110,7 +110,7 @@ class Board(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def window(self, text: str | None, now_ms: int) -> Window:
         """The window that a reader means: the first kind of the board when he says nothing, now or by name."""
-        window = parse_window(text or self.config.windows[0], now_ms)
+        window = parse_window(self.config.windows[0] if text is None else text, now_ms)
         if window.kind not in self.config.windows:
             raise InvalidField("window", f"board {self.name!r} has {', '.join(self.config.windows)}, not {text!r}")
         return window

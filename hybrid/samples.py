@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.log import parse_keys
 from hybrid.orderkey import Ints, Keys, OrderKey
 
 PARTS = 1024
@@ -50,13 +49,18 @@ class Samples:
 
 def parse_samples(text: bytes) -> Samples:
     """Samples as lua/sample.lua publishes them."""
-    head, gaps, keys, bounds, counts, *names = text.split(b"\n")
+    head, *columns, names = text.split(b"\n", 5)
     last, as_of_ms, players = head.decode().split(" ")
-    ranks = np.cumsum(parse_keys(gaps)).astype(np.int64)
-    counted = parse_keys(counts).astype(np.int64)
-    known = parse_keys(keys)
+    gaps, keys, bounds, counts = (np.fromstring(column, sep=" ") for column in columns)
     return Samples(
-        last, int(as_of_ms), int(players), ranks, known, parse_keys(bounds), counted, _spread_names(known, names)
+        last,
+        int(as_of_ms),
+        int(players),
+        np.cumsum(gaps).astype(np.int64),
+        keys,
+        bounds,
+        counts.astype(np.int64),
+        _spread_names(keys, names.split(b"\n") if names else []),
     )
 
 

@@ -83,8 +83,9 @@ class Distribution:
             return past.view(board)
         served = await self._tail.served(board, found.name)
         if served.top is not None and served.top.has_all:
-            keys = [place.key async for place in self._seek.rows(board, found.name)]
-            samples = make_samples(np.array(keys), last=f"{served.top.seq}-0", as_of_ms=self._now_ms())
+            rows = [place async for place in self._seek.rows(board, found.name)]
+            keys, names = np.array([row.key for row in rows]), [row.player for row in rows]
+            samples = make_samples(keys, names, last=f"{served.top.seq}-0", as_of_ms=self._now_ms())
             return View.of_samples([samples], board.key)
         if served.view is not None:
             return served.view

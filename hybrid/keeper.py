@@ -12,7 +12,9 @@ work, nothing else. A board that nobody asks for costs nothing between rounds.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,11 +39,17 @@ return 1
 """)
 
 
+_RELEASE = Script("""
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+""")
+
+
 @dataclass(frozen=True, slots=True)
 class KeeperSettings:
     """How often the keeper looks, and what it may take."""
 
-    pause_s: float = 0.5  # between ticks: how old samples get at least
+    pause_s: float = 0.25  # between ticks: how old samples get at least
     share: float = 0.05  # of Redis' time that sampling may take; beyond it samples get older
     round_s: float = 600.0  # between rounds over all boards
     lease_s: float = 5.0  # after which another keeper takes over
@@ -56,24 +64,28 @@ class _Slice(NamedTuple):
 
 
 class _Budget:
-    """A share of Redis' time. What a sample takes is learnt from the quickest calls: slow ones waited in a queue."""
+    """A share of Redis' time; what is not used within a second is lost.
+
+    A call takes as long as the quickest of the last ones: the others waited in a queue. (A script cannot say how long
+    it took: Redis stops the clock for it.)
+    """
 
     def __init__(self, share: float) -> None:
         self._share = share
+        self._took_s: deque[float] = deque(maxlen=64)
         self._left_s = 0.0
         self._at_s: float | None = None
-        self._cost_s = 0.01
 
     def allows(self, now_s: float) -> bool:
         """Whether there is time left for a call."""
         if self._at_s is not None:
-            self._left_s = min(self._left_s + (now_s - self._at_s) * self._share, 1.0 * self._share)
+            self._left_s = min(self._left_s + (now_s - self._at_s) * self._share, self._share)
         self._at_s = now_s
         return self._left_s >= 0
 
     def spend(self, took_s: float) -> None:
-        self._cost_s = min(took_s, self._cost_s * 1.02)
-        self._left_s -= self._cost_s
+        self._took_s.append(took_s)
+        self._left_s -= min(self._took_s)
 
 
 class Keeper:
@@ -89,16 +101,20 @@ class Keeper:
     async def run(self) -> None:
         """Keep house until cancelled."""
         loop, next_round_s = asyncio.get_running_loop(), 0.0
-        while True:
-            try:
-                if await self._has_lease():
-                    await self.tick()
-                    if loop.time() >= next_round_s:
-                        await self.round()
-                        next_round_s = loop.time() + self._settings.round_s
-            except (HybridError, ResponseError) as error:
-                log.warning("keeper could not finish a tick: %s", error)
-            await asyncio.sleep(self._settings.pause_s)
+        try:
+            while True:
+                try:
+                    if await self._has_lease():
+                        await self.tick()
+                        if loop.time() >= next_round_s:
+                            await self.round()
+                            next_round_s = loop.time() + self._settings.round_s
+                except (HybridError, ResponseError) as error:
+                    log.warning("keeper could not finish a tick: %s", error)
+                await asyncio.sleep(self._settings.pause_s)
+        finally:
+            with suppress(HybridError):  # the next one need not wait for the lease to end
+                await _RELEASE.run(self._engine.link, [self._engine.schema.keeper], [self._owner])
 
     async def tick(self) -> int:
         """Look after everything that was asked for lately; returns how many shards were sampled."""
@@ -107,14 +123,13 @@ class Keeper:
             await self._engine.top.tend(board, windows)
             stale += await self._stale(board, windows)
         sampled = 0
-        now_s = asyncio.get_running_loop().time
+        loop = asyncio.get_running_loop()
         for part in sorted(stale, key=lambda part: self._sampled_s.get(part, 0.0)):
-            began_s = now_s()
-            if not self._budget.allows(began_s):
+            if not self._budget.allows(loop.time()):
                 break
+            began_s = self._sampled_s[part] = loop.time()
             await self._engine.tail.sample(part.board, part.shard, part.window)
-            self._budget.spend(now_s() - began_s)
-            self._sampled_s[part] = began_s
+            self._budget.spend(loop.time() - began_s)
             sampled += 1
         self._sampled_s = {part: self._sampled_s[part] for part in stale if part in self._sampled_s}
         return sampled

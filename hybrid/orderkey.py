@@ -11,7 +11,7 @@ At most 62 bits. Ascending = best first; a ZSET breaks equal keys by player id, 
 
     encode(250, ticks=3)  ->  5 << 17 | 3  ->  + 2^52 + 2^62 - 2^25  ->  the double of that bit pattern
 
-2^52 keeps clear of the denormals. 2^62 - 2^bits moves a short key to the top, where doubles lie just below 2: Redis
+2^52 keeps clear of the denormals. 2^62 - 2^bits moves a short key to the top, where doubles lie just below 4: Redis
 prints and parses every key, and does so several times as fast there as near 1e-308.
 
 Everything takes ints, or int64 arrays, alike. Not handled: points and ticks outside the board's ranges; events.py has
@@ -19,7 +19,7 @@ refused them.
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -75,14 +75,18 @@ class OrderKey:
     score: Axis
     subscore: Axis = NOTHING
     time: Axis = NOTHING
+    bits: int = field(init=False)
+    has_time: bool = field(init=False)
+    _tie_bits: int = field(init=False)
+    _base: int = field(init=False)
 
-    @property
-    def bits(self) -> int:
-        return self.score.bits + self.subscore.bits + self.time.bits
-
-    @property
-    def has_time(self) -> bool:
-        return self.time.bits > 0
+    def __post_init__(self) -> None:
+        # Worked out once: every question needs them several times.
+        tie_bits = self.subscore.bits + self.time.bits
+        bits = self.score.bits + tie_bits
+        base = (1 << 52) + (1 << KEY_BITS) - (1 << bits)
+        for name, value in (("bits", bits), ("has_time", self.time.bits > 0), ("_tie_bits", tie_bits), ("_base", base)):
+            object.__setattr__(self, name, value)
 
     @overload
     def encode(self, points: int, ticks: int = 0, subpoints: int = 0) -> float: ...
@@ -128,14 +132,6 @@ class OrderKey:
         """The greatest key that this score can have: above it are exactly the keys of worse scores."""
         ties = (1 << self._tie_bits) - 1
         return _as_double((self.score.distance(points) << self._tie_bits) + ties + self._base)
-
-    @property
-    def _tie_bits(self) -> int:
-        return self.subscore.bits + self.time.bits
-
-    @property
-    def _base(self) -> int:
-        return (1 << 52) + (1 << KEY_BITS) - (1 << self.bits)
 
 
 def plan_resolution(score: Axis, subscore: Axis, span_ms: int, wanted_ms: int | None) -> int:

@@ -103,7 +103,7 @@ class Past(msgspec.Struct, frozen=True, array_like=True, dict=True):
         moment, everybody = Moment(self.players + 1, self.as_of_ms, self.seq), np.arange(len(points))
         if not is_leader.all():
             up_to = view.up_to(rows.keys)
-            position = view.before(board.key.best(points)) if ranking == "competition" else up_to
+            position = (view.before(board.key.best(points)) if ranking == "competition" else up_to).bounds
             rows.settle(everybody, estimated_places(view, position, up_to, own=0), moment, is_exact=False)
         leaders = everybody[is_leader]
         up_to_leaders = self._up_to(board, points[leaders])

@@ -22,12 +22,13 @@ from hybrid.errors import BoardNotFound, Overloaded, RedisUnavailable
 from hybrid.events import Batch, check_batch, check_player, check_players
 from hybrid.keys import Keys as KeySchema
 from hybrid.lanes import GROUP_ITEMS, Lane
-from hybrid.link import Command, Link
+from hybrid.link import Link
 from hybrid.log import REMOVE as REMOVED
 from hybrid.log import LogEntry, LoggedEvents, pack_events
 from hybrid.orderkey import Keys
 from hybrid.outcomes import Outcomes
 from hybrid.parts import Part, make_parts
+from hybrid.reading import Question, ask_all
 from hybrid.scripts import REMOVE
 from hybrid.shard import Follow, Shard
 from hybrid.windows import DAY_MS, Window
@@ -138,17 +139,17 @@ class Record:
 
     async def find_keys(self, board: Board, window: str, names: Sequence[bytes]) -> Keys:
         """The order keys of players by the bytes of their ids, NaN for those without a record."""
-        shards = board.shard_hash.of_many(names)
+        places: dict[int, list[int]] = {}
+        for place, number in enumerate(board.shard_hash.of_many(names).tolist()):
+            places.setdefault(number, []).append(place)
+        questions: list[Question] = []
+        for number, at in places.items():
+            key = self._schema.shard(board.tags[number]).record(window)
+            questions.append((key, ("ZMSCORE", key, *(names[place] for place in at))))
+        replies = await ask_all(self._link, questions, timeout_s=self._settings.timeout_s)
         found = np.full(len(names), np.nan)
-        deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
-
-        async def ask(number: int) -> None:
-            shard, places = self._shard(board, number), np.flatnonzero(shards == number)
-            command: Command = ("ZMSCORE", shard.keys.record(window), *(names[place] for place in places.tolist()))
-            (keys,) = await shard.ask([command], deadline_s)
-            found[places] = keys  # None becomes NaN
-
-        await asyncio.gather(*map(ask, np.unique(shards).tolist()))
+        for at, keys in zip(places.values(), replies, strict=True):
+            found[at] = keys  # None becomes NaN
         return found
 
     def _lane(self, board: Board, number: int) -> Lane:

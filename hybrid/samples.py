@@ -29,8 +29,8 @@ _SEEN, _SURE = 2, 3  # samples in a row of one score: counted from now on, and w
 class Samples:
     """One shard of a window at one entry of its log: players, exact places, exact counts.
 
-    keys[i] is the key at rank ranks[i], counted from 0; exactly counts[j] players have a key below bounds[j]. names[i]
-    is the player at that rank where a sample next to it has the same key, else b""; no names at all where none has.
+    keys[i] and names[i] are the place at rank ranks[i], counted from 0; exactly counts[j] players have a key below
+    bounds[j].
     """
 
     last: str
@@ -60,22 +60,13 @@ def parse_samples(text: bytes) -> Samples:
         keys,
         bounds,
         counts.astype(np.int64),
-        _spread_names(keys, names.split(b"\n") if names else []),
+        names.split(b"\n") if names else [],
     )
 
 
-def make_samples(keys: Keys, *, last: str, as_of_ms: int) -> Samples:
-    """Samples of which every key is known: all keys, best first."""
-    return Samples(last, as_of_ms, len(keys), np.arange(len(keys)), keys, np.empty(0), np.empty(0, np.int64), [])
-
-
-def _spread_names(keys: Keys, names: list[bytes]) -> list[bytes]:
-    """The names given where they belong: at samples whose key is that of a neighbour."""
-    if not names:
-        return []
-    is_same = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
-    given = iter(names)
-    return [next(given) if is_tied else b"" for is_tied in (is_same[1:] | is_same[:-1]).tolist()]
+def make_samples(keys: Keys, names: list[bytes], *, last: str, as_of_ms: int) -> Samples:
+    """Samples that leave nobody out: all places, best first."""
+    return Samples(last, as_of_ms, len(keys), np.arange(len(keys)), keys, np.empty(0), np.empty(0, np.int64), names)
 
 
 def heavy_bounds(samples: Samples, key: OrderKey) -> Keys:

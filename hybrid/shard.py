@@ -17,8 +17,8 @@ from hybrid.errors import BoardNotFound, HybridError, OutcomeUnknown, ReadOnly, 
 from hybrid.keys import Keys, ShardKeys
 from hybrid.link import PAUSE_S, TIMEOUT_S, Argument, Command, Link, Script
 from hybrid.log import LogEntry, parse_entry
+from hybrid.reading import ATTEMPT_S, ask_all
 
-_ATTEMPT_S = 1.0  # how long one attempt waits for its answer
 _PAGE = 256  # log entries looked at in one call, at most
 
 Reply = list[bytes]
@@ -73,7 +73,7 @@ class Shard:
     ) -> Reply | LogEntry:
         now_ms = await self.now_ms(deadline_s)
         left_s = max(deadline_s - asyncio.get_running_loop().time(), 0.0)
-        deadline_ms, timeout_s = now_ms + int(left_s * 1000), min(left_s, _ATTEMPT_S)
+        deadline_ms, timeout_s = now_ms + int(left_s * 1000), min(left_s, ATTEMPT_S)
         reply: Reply = await script.run(self.link, keys, [deadline_ms, *args], timeout_s=timeout_s)
         if reply[0] == b"gone":
             raise BoardNotFound(f"board {self.board.name!r} was deleted")
@@ -81,15 +81,8 @@ class Shard:
 
     async def ask(self, commands: Sequence[Command], deadline_s: float) -> list[Any]:
         """Replies to commands that only read, asked again until the deadline."""
-        loop = asyncio.get_running_loop()
-        while True:
-            left_s = deadline_s - loop.time()
-            try:
-                return await self.link.run(self.keys.meta, commands, timeout_s=min(max(left_s, 0.001), _ATTEMPT_S))
-            except (OutcomeUnknown, RedisUnavailable) as error:
-                if left_s <= PAUSE_S:
-                    raise RedisUnavailable(f"Redis could not be read before the deadline: {error}") from error
-                await asyncio.sleep(PAUSE_S)
+        left_s = deadline_s - asyncio.get_running_loop().time()
+        return await ask_all(self.link, [(self.keys.meta, command) for command in commands], timeout_s=left_s)
 
     async def windows(self, deadline_s: float) -> list[str]:
         """The windows that the shard has records of, or had."""

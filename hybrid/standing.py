@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hybrid.config import Board
 from hybrid.errors import InvalidField
 from hybrid.orderkey import Ints, Keys
-from hybrid.view import Counts, View
+from hybrid.view import Bounds, Counts, View
 from sketches.values import Floats
 
 Bools = NDArray[np.bool_]
@@ -154,13 +154,13 @@ class Rows:
 
 def exact_places(ranks: Ints, up_to: Ints, players: int) -> Places:
     """Of players whose rank is known, and how many have their score or a better one, themselves included."""
-    worse = np.clip(players - up_to, 0, None)
+    worse = np.maximum(players - up_to, 0)
     percentile = 100 * worse / (players - 1) if players > 1 else np.full(len(ranks), 100.0)
     return Places(percentile, percentile, percentile, ranks, ranks, render_top_percent(players - worse, players))
 
 
 def estimated_places(
-    view: View, position: Counts, up_to: Counts, *, own: int, ahead: int = 0, not_worse: int = 0
+    view: View, position: Bounds, up_to: Counts, *, own: int, ahead: int = 0, not_worse: int = 0
 ) -> Places:
     """Of players (own = 1) or newcomers (own = 0) of whom the view says so much.
 
@@ -169,13 +169,13 @@ def estimated_places(
     """
     n, others = view.players, max(view.players - own, 1)
     rank_low = np.maximum(position.low - own, ahead) + 1
-    worse_low = np.clip(n - up_to.high - own, 0, None)
-    worse_high = np.clip(n - up_to.low, 0, max(others - not_worse, 0))
+    worse_low = np.maximum(n - up_to.high - own, 0)
+    worse_high = np.minimum(n - up_to.low, max(others - not_worse, 0))
     low = 100 * np.minimum(worse_low, worse_high) / n
     high = np.maximum(np.minimum(100 * worse_high / others, 100.0), low)
-    percentile = np.clip(100 * (n - up_to.estimate) / others, low, high)
+    percentile = np.minimum(np.maximum(100 * (n - up_to.estimate) / others, low), high)
     all_players = n + 1 - own
-    at_least = np.clip(n - worse_low + 1 - own, 1, all_players)
+    at_least = np.minimum(n - worse_low + 1 - own, all_players)
     return Places(
         percentile,
         low,
@@ -189,10 +189,14 @@ def estimated_places(
 def render_top_percent(at_least: Ints, players: int) -> Floats:
     """100 x at_least / players, rounded up to two digits; in whole numbers, so that 13 % stays 13 %."""
     at_least = np.maximum(at_least, 1)
-    digits = np.clip(1 - np.floor(np.log10(100 * at_least / players)), 0, 15).astype(np.int64)
-    scale = 10**digits
-    rounded: Floats = np.round(-(-100 * at_least * scale // players) / scale, 15)
+    scale = _SCALES[np.searchsorted(_DECADES, 100 * at_least / players, "right")]
+    rounded: Floats = -(-100 * at_least * scale // players) / scale
     return rounded
+
+
+# 10 % and more have no digit after the point, 1 % and more have one, ...
+_DECADES = 10.0 ** np.arange(-13, 2)
+_SCALES = 10 ** np.arange(15, -1, -1, dtype=np.int64)
 
 
 def parse_ranking(ranking: str) -> str:

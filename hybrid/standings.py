@@ -145,10 +145,12 @@ class Standings:
         if top is None:
             return here
         is_above = _is_above(keys, question.names, top.floor)
-        is_in = is_above[asked] if not question.own else is_above[asked] & (top.keys == keys[asked])
-        left = [here[is_above[here] & ~np.isin(here, asked[is_in])]]
-        left.append(self._from_top(question, top, served, asked, np.flatnonzero(is_in)))
-        left.append(self._from_view(question, top, served, here[~is_above[here]]))
+        left = [self._from_view(question, top, served, here[~is_above[here]])]
+        if is_above.any():
+            is_in = is_above[asked] if not question.own else is_above[asked] & (top.keys == keys[asked])
+            is_above[asked[is_in]] = False
+            left.append(here[is_above[here]])
+            left.append(self._from_top(question, top, served, asked, np.flatnonzero(is_in)))
         return np.concatenate(left)
 
     def _from_top(self, question: _Question, top: Leaders, served: Served, asked: Ints, found: Ints) -> Ints:
@@ -161,8 +163,10 @@ class Standings:
                 return rows
             moment = Moment(view.players, view.as_of_ms, min(view.seq, top.seq))
             # Whoever shares the floor's score shares it with players who are not in the top.
-            is_cut = question.board.key.split(keys)[0] == question.board.key.split(np.array([top.floor.key]))[0]
-            counts = view.up_to(question.board.key.worst(question.board.key.decode(keys).points))
+            key = question.board.key
+            points = key.decode(keys).points
+            is_cut = points == key.decode(top.floor.key).points
+            counts = view.up_to(key.worst(points))
             up_to = np.where(is_cut, counts.low, up_to)
             is_known = ~is_cut | (counts.low == counts.high)
         ranks = top.ranks[found] + 1 if own else top.up_to[found] + 1
@@ -182,14 +186,14 @@ class Standings:
         keys = question.rows.keys[rows]
         points = key.decode(keys).points
         up_to = view.up_to(key.worst(points))
-        unique = view.ahead(keys, question.names_of(rows)) if question.own else up_to
-        position = view.before(key.best(points)) if question.ranking == "competition" else unique
+        unique = view.ahead(keys, question.names_of(rows)) if question.own else up_to.bounds
+        position = view.before(key.best(points)).bounds if question.ranking == "competition" else unique
         ahead = 0 if question.ranking == "competition" else top.rows
         places = estimated_places(view, position, up_to, own=question.own, ahead=ahead, not_worse=top.rows)
         moment = Moment(view.players + 1 - question.own, view.as_of_ms, min(view.seq, top.seq))
         question.rows.settle(rows, places, moment, is_exact=False)
         rank_low = np.maximum(unique.low - question.own, top.rows) + 1
-        is_cut = key.split(keys)[0] == key.split(np.array([top.floor.key]))[0]
+        is_cut = points == key.decode(top.floor.key).points
         is_open: Bools = (rank_low <= question.board.config.top_n) | (is_cut & (up_to.low < up_to.high))
         return rows[is_open]
 

@@ -10,16 +10,16 @@ that nobody reads costs nothing.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybrid.config import Board
 from hybrid.keys import Keys
-from hybrid.link import Argument, Command, Link
-from hybrid.log import render_keys
+from hybrid.link import Argument, Link
 from hybrid.orderkey import Keys as OrderKeys
+from hybrid.reading import Question, ask_all
 from hybrid.samples import (
     PARTS,
     SLOPE,
@@ -108,7 +108,7 @@ class Tail:
         if np.isfinite(floor.key):
             points = board.key.decode(np.array([floor.key])).points
             bounds = np.union1d(bounds, score_bounds(points, board.key))
-        args: list[Argument] = [board.id, window, PARTS, SLOPE, *render_keys(bounds)]
+        args: list[Argument] = [board.id, window, PARTS, SLOPE, *bounds.tolist()]
         reply = await SAMPLE.run(self._link, [keys.meta, keys.record(window), keys.samples(window)], args)
         return reply if isinstance(reply, bytes) else None
 
@@ -117,35 +117,35 @@ class Tail:
         known = before.shards if before else (None,) * len(board.tags)
         await self._say_wanted(board, window)
         top = await self._top.leaders(board, window, [], np.empty(0))
-        shards = await asyncio.gather(
-            *(self._load_shard(tag, window, samples) for tag, samples in zip(board.tags, known, strict=True))
-        )
+        shards = await self._load_shards(board, window, known)
         view = before.view if before else None
         if before is None or any(new is not old for new, old in zip(shards, known, strict=True)):
             here = [samples for samples in shards if samples is not None]
             view = View.of_samples(here, board.key) if len(here) == len(shards) else None
         return Served(view, top, tuple(shards), loaded_s)
 
-    async def _load_shard(self, tag: str, window: str, known: Samples | None) -> Samples | None:
-        """The samples of a shard, the ones already known if they are still the published ones."""
-        keys = self._schema.shard(tag)
-        commands: list[Command] = [
-            ("GETRANGE", keys.samples(window), 0, HEAD_BYTES),
-            ("EXISTS", keys.record(window)),
-            ("HGET", keys.meta, "last"),
-        ]
-        head, has_records, last = await self._link.run(keys.meta, commands)
-        if not has_records:
-            is_same = known is not None and known.players == 0 and known.last.encode() == last
-            return (
-                known if is_same else make_samples(np.empty(0), last=(last or b"0-0").decode(), as_of_ms=self._now_ms())
-            )
-        if not head:
-            return None
-        if known is not None and head.split(b" ", 1)[0] == known.last.encode():
+    async def _load_shards(self, board: Board, window: str, known: Sequence[Samples | None]) -> list[Samples | None]:
+        """The samples of all shards; those already known where they are still the published ones."""
+        shards = [self._schema.shard(tag) for tag in board.tags]
+        questions: list[Question] = []
+        for keys in shards:
+            questions.append((keys.meta, ("GETRANGE", keys.samples(window), 0, HEAD_BYTES)))
+            questions.append((keys.meta, ("EXISTS", keys.record(window))))
+            questions.append((keys.meta, ("HGET", keys.meta, "last")))
+        replies = await ask_all(self._link, questions)
+        found = list(map(self._keep, known, replies[::3], replies[1::3], replies[2::3]))
+        fresh = [place for place, samples in enumerate(found) if samples is None and replies[3 * place]]
+        texts = await ask_all(self._link, [(shards[p].meta, ("GET", shards[p].samples(window))) for p in fresh])
+        for place, text in zip(fresh, texts, strict=True):
+            found[place] = parse_samples(text) if text else None
+        return found
+
+    def _keep(self, known: Samples | None, head: bytes, has_records: bool, last: bytes | None) -> Samples | None:
+        """Samples that need not be loaded: the known ones if nothing is newer, or none of nobody."""
+        now = head.split(b" ", 1)[0] if has_records else last or b"0-0"
+        if known is not None and known.last.encode() == now and bool(known.players) == bool(has_records):
             return known
-        (text,) = await self._link.run(keys.meta, [("GET", keys.samples(window))])
-        return parse_samples(text) if text else None
+        return None if has_records else make_samples(np.empty(0), [], last=now.decode(), as_of_ms=self._now_ms())
 
     def _loaded(self, name: tuple[str, str], task: asyncio.Task[Served]) -> None:
         del self._loading[name]
@@ -161,5 +161,5 @@ class Tail:
         if now_ms - self._said_ms.get(name, 0) < _SAY_AGAIN_MS:
             return
         key = self._schema.wanted
-        await self._link.run(key, [("ZADD", key, now_ms, f"{board.id} {board.name} {window}")])
+        await ask_all(self._link, [(key, ("ZADD", key, now_ms, f"{board.id} {board.name} {window}"))])
         self._said_ms[name] = now_ms

@@ -31,6 +31,7 @@ from hybrid.link import Argument, Link, Script
 from hybrid.log import LogEntry, parse_entry
 from hybrid.orderkey import Ints
 from hybrid.orderkey import Keys as OrderKeys
+from hybrid.reading import run_all
 from hybrid.scripts import APPLY, LEADERS, REFILL, RESET, SNAPSHOT
 from hybrid.seek import Place
 
@@ -267,7 +268,7 @@ class Top:
         points = board.key.decode(keys).points
         ends = zip(players, board.key.best(points).tolist(), board.key.worst(points).tolist(), strict=True)
         args: list[Argument] = [window, len(board.tags), *(part for end in ends for part in end)]
-        reply = await LEADERS.run(self._link, [names.state, names.top(window)], args)
+        (reply,) = await run_all(self._link, LEADERS, [([names.state, names.top(window)], args)])
         if reply[0] == b"unproved":
             return None
         key, player, seq, rows, *found = reply

@@ -32,6 +32,13 @@ _TIE_STEPS = 65
 _FIRST, _LAST = b"", b"\xff"  # before and after all players: ids are not empty, and in UTF-8
 
 
+class Bounds(NamedTuple):
+    """How many players: at least and at most."""
+
+    low: Ints
+    high: Ints
+
+
 class Counts(NamedTuple):
     """How many players: at least, at a guess, at most."""
 
@@ -39,18 +46,21 @@ class Counts(NamedTuple):
     estimate: Floats
     high: Ints
 
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.low, self.high)
+
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
     """A staircase over places in order: `heights[i]` up to place i, and `heights[i + 1]` after it.
 
-    `names` are the players of the places, `unnamed` where that is not known; none at all when it is known of none.
+    `names` are the players of the places; a place that is nobody's has one before or after all players.
     """
 
     keys: Keys
     heights: Ints
     names: list[bytes]
-    unnamed: bytes
 
     def at(self, x: Keys) -> Ints:
         """The height at keys: before all places that have them."""
@@ -59,8 +69,6 @@ class _Steps:
     def at_places(self, x: Keys, players: Sequence[bytes]) -> Ints:
         """The height at places: among places of one key the player decides."""
         first, end = np.searchsorted(self.keys, x, "left"), np.searchsorted(self.keys, x, "right")
-        if not self.names:
-            return self.heights[first if self.unnamed == _LAST else end]
         for row in np.flatnonzero(first < end).tolist():
             first[row] = bisect_left(self.names, players[row], first[row], end[row])
         return self.heights[first]
@@ -137,12 +145,11 @@ class View:
         """How many players have a key below each x."""
         low, high = self._low.at(x), self._high.at(x)
         guess = np.interp(self._line.at(x), self._pins, self._guess) if self._pins.size else np.zeros(len(x))
-        return Counts(low, np.clip(guess, low, high), high)
+        return Counts(low, np.minimum(np.maximum(guess, low), high), high)
 
-    def ahead(self, x: Keys, players: Sequence[bytes]) -> Counts:
-        """How many players stand before each place; the estimate is of its key."""
-        low, high = self._low.at_places(x, players), self._high.at_places(x, players)
-        return Counts(low, np.clip(self.before(x).estimate, low, high), high)
+    def ahead(self, x: Keys, players: Sequence[bytes]) -> Bounds:
+        """How many players stand before each place."""
+        return Bounds(self._low.at_places(x, players), self._high.at_places(x, players))
 
     def up_to(self, x: Keys) -> Counts:
         """How many players have a key of x or below."""
@@ -168,7 +175,7 @@ def _low_steps(shard: Samples) -> _Steps:
     known = np.concatenate((shard.ranks + 1, shard.counts))
     order = np.argsort(at, kind="stable")
     heights = np.concatenate(([0], np.maximum.accumulate(known[order])))
-    return _Steps(at[order], heights, _names(shard, order, _LAST), _LAST)
+    return _Steps(at[order], heights, _names(shard, order, _LAST))
 
 
 def _high_steps(shard: Samples) -> _Steps:
@@ -177,32 +184,38 @@ def _high_steps(shard: Samples) -> _Steps:
     known = np.concatenate((shard.ranks, shard.counts))
     order = np.argsort(at, kind="stable")
     heights = np.minimum.accumulate(np.append(known[order], shard.players)[::-1])[::-1]
-    return _Steps(at[order], heights, _names(shard, order, _FIRST), _FIRST)
+    return _Steps(at[order], heights, _names(shard, order, _FIRST))
 
 
-def _names(shard: Samples, order: Ints, unnamed: bytes) -> list[bytes]:
-    """The players of a shard's steps; one whom nobody knows stands where he proves least."""
-    names = [name or unnamed for name in shard.names]
-    return [names[row] if row < len(names) else unnamed for row in order.tolist()] if names else []
+def _names(shard: Samples, order: Ints, nobody: bytes) -> list[bytes]:
+    """The players of a shard's steps, and nobody where it only counted."""
+    names = [*shard.names, *[nobody] * len(shard.bounds)]
+    return [names[row] for row in order.tolist()]
 
 
 def _add_up(staircases: Sequence[_Steps]) -> _Steps:
     """The sum of staircases: where any of them climbs, it climbs as much."""
     keys = np.concatenate([steps.keys for steps in staircases])
     climbs = np.concatenate([np.diff(steps.heights) for steps in staircases])
-    start, unnamed = sum(int(steps.heights[0]) for steps in staircases), staircases[0].unnamed
-    names: list[bytes] = []
-    if any(steps.names for steps in staircases):
-        for steps in staircases:
-            names += steps.names or [unnamed] * len(steps.keys)
-    order = np.lexsort((np.array(names), keys)) if names else np.argsort(keys, kind="stable")
+    start = sum(int(steps.heights[0]) for steps in staircases)
+    names = [name for steps in staircases for name in steps.names]
+    order = np.argsort(keys, kind="stable")
+    _order_ties(keys, names, order)
     heights = np.concatenate(([start], start + np.cumsum(climbs[order])))
-    return _Steps(keys[order], heights, [names[row] for row in order.tolist()] if names else [], unnamed)
+    return _Steps(keys[order], heights, [names[row] for row in order.tolist()])
+
+
+def _order_ties(keys: Keys, names: Sequence[bytes], order: Ints) -> None:
+    """Put places of one key in the order of their players; there are few, unless a board has few scores and no time."""
+    is_tied = np.concatenate(([False], np.diff(keys[order]) == 0, [False]))
+    starts, ends = np.flatnonzero(~is_tied[:-1] & is_tied[1:]), np.flatnonzero(is_tied[:-1] & ~is_tied[1:]) + 1
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        order[start:end] = sorted(order[start:end].tolist(), key=names.__getitem__)
 
 
 def _climb(keys: Keys, weight: Ints) -> _Steps:
     order = np.argsort(keys, kind="stable")
-    return _Steps(keys[order], np.concatenate(([0], np.cumsum(weight[order]))), [], _LAST)
+    return _Steps(keys[order], np.concatenate(([0], np.cumsum(weight[order]))), [_LAST] * len(keys))
 
 
 def _pins_of(shard: Samples) -> tuple[Keys, Floats]:

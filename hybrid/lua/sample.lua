@@ -11,7 +11,7 @@
 --           keys of the samples
 --           keys below which was counted
 --           how many players are below each
---           players of the samples whose key the sample before or after has too, a line each
+--           players of the samples, a line each
 --
 -- Sampling and publishing are one step, so what stands there is never older than what stood there before, whoever
 -- sampled, however long ago he was told to.
@@ -24,17 +24,10 @@ if meta[1] ~= ARGV[1] or not meta[3] then return {'gone'} end
 local players = redis.call('ZCARD', KEYS[2])
 local gaps, keys, names = {}, {}, {}
 local rank, before, exact = 0, 0, 0
-local unnamed  -- the player of the sample before, while he is not among the names
 while rank < players do
   local row = redis.call('ZRANGE', KEYS[2], rank, rank, 'WITHSCORES')
-  if row[2] ~= keys[#keys] then
-    unnamed = row[1]
-  else
-    if unnamed then names[#names + 1] = unnamed end
-    names[#names + 1], unnamed = row[1], nil
-  end
-  gaps[#gaps + 1] = string.format('%.0f', rank - before)
-  keys[#keys + 1] = row[2]
+  local i = #keys + 1
+  gaps[i], keys[i], names[i] = string.format('%.0f', rank - before), row[2], row[1]
   before = rank
   if rank == players - 1 then break end
   exact = exact + math.max(1, math.min(players / GAP, rank / SLOPE))

@@ -232,7 +232,7 @@ def _translate(error: Exception, is_sent: bool) -> Exception:
     what = "did not answer in time" if isinstance(error, TimeoutError) else f"went away: {error}"
     if is_sent:
         return OutcomeUnknown(f"Redis {what}")
-    return RedisUnavailable(f"Redis cannot be reached: {error or 'no answer in time'}")
+    return RedisUnavailable(f"Redis cannot be reached: {str(error) or 'no answer in time'}")
 
 
 def _translate_reply(reply: ResponseError) -> Exception:

@@ -192,7 +192,9 @@ class Standings:
         places = estimated_places(view, position, up_to, own=question.own, ahead=ahead, not_worse=top.rows)
         moment = Moment(view.players + 1 - question.own, view.as_of_ms, min(view.seq, top.seq))
         question.rows.settle(rows, places, moment, is_exact=False)
-        rank_low = np.maximum(unique.low - question.own, top.rows) + 1
+        # While the top is short, whoever could have come up among the leaders since the samples were taken is counted.
+        since = max(top.seq - view.seq, 0)
+        rank_low = np.maximum(unique.low - question.own - since, top.rows) + 1
         is_cut = points == key.decode(top.floor.key).points
         is_open: Bools = (rank_low <= question.board.config.top_n) | (is_cut & (up_to.low < up_to.high))
         return rows[is_open]

@@ -178,7 +178,6 @@ class Boards:
 
         First the ids, and with them every writer; the meta keys, which list the windows, go last.
         """
-        today = self._now_ms() // DAY_MS
         for tag in board.tags:
             meta = self._schema.shard(tag).meta
             await self._link.run(meta, [("HDEL", meta, "id")])
@@ -186,6 +185,8 @@ class Boards:
         for tag in board.tags:
             keys = self._schema.shard(tag)
             windows = await self._windows(keys.meta, b"v:")
+            ((seconds, _),) = await self._link.run(keys.meta, [("TIME",)])  # by which tokens are dated
+            today = int(seconds) * 1000 // DAY_MS
             rest = [
                 keys.log,
                 *(keys.record(window) for window in windows),

@@ -73,7 +73,7 @@ class Pages:
         first = 1 if from_rank is None else _check_range("from_rank", from_rank, 1, 2**53)
         past = await self._past.find(board, found)
         if past is not None:
-            first = first if cursor is None else past.ranks.get(after.player, len(past.names)) + 1
+            first = first if cursor is None else past.count_up_to(after) + 1
             entries, is_last = past.entries(first, limit), first + limit > len(past.names)
             next_cursor = None if is_last or not entries else _render_cursor(board, found, entries[-1].place)
             return Page(found.name, entries, next_cursor, past.players, past.seq, past.as_of_ms)

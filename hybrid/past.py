@@ -11,6 +11,7 @@ A player who is removed later is taken out of the leaders, too; the digest still
 """
 
 import asyncio
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -32,6 +33,7 @@ from sketches import TDigest
 
 _MOST_KEPT = 64  # past windows in memory
 _AGAIN_S = 1.0  # how long it is believed that a window is still whole
+LET_GO_MS = 60_000  # how long after it was written down for good its records go
 
 # Write a window down if what is written of it is still what was read.
 _WRITE = Script("""
@@ -46,6 +48,7 @@ class Past(msgspec.Struct, frozen=True, array_like=True, dict=True):
     """A window as it was: its leaders, best first, and the digest of all.
 
     `last_up_to` is how many had the last leader's score or a better one: his ties reach further than the leaders.
+    `is_whole`: it still has its records, and they answer. `is_final`: they are being let go, and are read no more.
     """
 
     window: str
@@ -57,6 +60,7 @@ class Past(msgspec.Struct, frozen=True, array_like=True, dict=True):
     keys_le: bytes
     last_up_to: int
     digest: bytes
+    is_final: bool = False
 
     @cached_property
     def keys(self) -> Keys:
@@ -73,6 +77,10 @@ class Past(msgspec.Struct, frozen=True, array_like=True, dict=True):
     def view(self, board: Board) -> View:
         """What the digest proves."""
         return View.of_digest(TDigest.from_bytes(self.digest), board.key, seq=self.seq, as_of_ms=self.as_of_ms)
+
+    def count_up_to(self, place: Place) -> int:
+        """How many leaders stand at a place or before it; who stood there may have been removed since."""
+        return bisect_right(list(map(Place, self.keys.tolist(), self.names)), place)
 
     def entries(self, first: int, most: int) -> list[Entry]:
         """Leaders from a rank on."""
@@ -97,7 +105,7 @@ class Past(msgspec.Struct, frozen=True, array_like=True, dict=True):
         """Where newcomers with these points would have stood, last among equals."""
         rows, view = Rows.unknown(board, self.window, [None] * len(points), board.key.worst(points)), self.view(board)
         has_all = len(self.names) == self.players
-        is_leader = np.full(len(points), True) if has_all else rows.keys < self.keys[-1]
+        is_leader = np.full(len(points), has_all) if has_all or not self.names else rows.keys < self.keys[-1]
         if ranking == "dense" and not is_leader.all():
             raise RankingUnavailable("ranking", f"dense ranks are known of the first {len(self.names)} only")
         moment, everybody = Moment(self.players + 1, self.as_of_ms, self.seq), np.arange(len(points))
@@ -111,12 +119,15 @@ class Past(msgspec.Struct, frozen=True, array_like=True, dict=True):
         rows.settle(leaders, exact_places(ranks, up_to_leaders + 1, self.players + 1), moment, is_exact=True)
         return rows
 
-    def without(self, name: bytes) -> "Past":
+    def without(self, board: Board, name: bytes) -> "Past":
         """The same without a player who was removed."""
         row = self.ranks[name] - 1
         names, keys = self.names[:row] + self.names[row + 1 :], np.delete(self.keys, row)
+        distances = board.key.split(self.keys)[0]
+        is_last_of_score = row == len(names) and (row == 0 or distances[row] != distances[row - 1])
+        last_up_to = row if is_last_of_score else self.last_up_to - 1
         return msgspec.structs.replace(
-            self, players=self.players - 1, names=names, keys_le=keys.tobytes(), last_up_to=self.last_up_to - 1
+            self, players=self.players - 1, names=names, keys_le=keys.tobytes(), last_up_to=last_up_to
         )
 
     def _up_to(self, board: Board, points: Ints) -> Ints:
@@ -184,11 +195,20 @@ class PastWindows:
         return await self._write(board, window, before, past)
 
     async def retire(self, board: Board, window: str) -> bool:
-        """Write a window down for good and let its records go; False if somebody else is at it."""
-        past, _ = await self._load(board, window)
-        if (past is None or past.is_whole) and not await self.write_down(board, window, is_whole=False):
-            past, _ = await self._load(board, window)
-            if past is None or past.is_whole:
+        """Write a window down for good and, a while later, let its records go; False while there is more to do.
+
+        Readers turn to what is written before the records go: some believe for a moment that the window is whole. And
+        whoever is removed while it is written down may be written all the same: then it is written again.
+        """
+        past, before = await self._load(board, window)
+        if past is None or not past.is_final:
+            leaders = [place async for place in self._seek.rows(board, window, most=board.config.top_n)]
+            if past is None or past.is_whole or [place.player for place in leaders] != past.names:
+                await self.write_down(board, window, is_whole=False)
+                return False
+            if self._now_ms() < past.as_of_ms + LET_GO_MS:
+                return False
+            if not await self._write(board, window, before, msgspec.structs.replace(past, is_final=True)):
                 return False
         for tag in board.tags:
             keys = self._schema.shard(tag)
@@ -214,7 +234,7 @@ class PastWindows:
                 if past is None or name not in past.ranks:
                     break
                 was_there = True
-                if await self._write(board, past.window, before, past.without(name)):
+                if await self._write(board, past.window, before, past.without(board, name)):
                     break
         return was_there
 

@@ -160,18 +160,18 @@ def exact_places(ranks: Ints, up_to: Ints, players: int) -> Places:
 
 
 def estimated_places(
-    view: View, position: Bounds, up_to: Counts, *, own: int, ahead: int = 0, not_worse: int = 0
+    view: View, position: Bounds, up_to: Counts, *, own: int, ahead: int = 0, not_worse: Ints | int = 0
 ) -> Places:
     """Of players (own = 1) or newcomers (own = 0) of whom the view says so much.
 
     `position` counts those before them in the ranking that was asked for, `up_to` those of their score or better. So
-    many are known to be `ahead` of all of them in that ranking, and so many to have no worse score.
+    many are known to be `ahead` of all of them in that ranking, and so many to have no worse score than each.
     """
     n, others = view.players, max(view.players - own, 1)
     rank_low = np.maximum(position.low - own, ahead) + 1
-    worse_low = np.maximum(n - up_to.high - own, 0)
-    worse_high = np.minimum(n - up_to.low, max(others - not_worse, 0))
-    low = 100 * np.minimum(worse_low, worse_high) / n
+    worse_high = np.minimum(n - up_to.low, np.maximum(others - not_worse, 0))
+    worse_low = np.minimum(np.maximum(n - up_to.high - own, 0), worse_high)
+    low = 100 * worse_low / n
     high = np.maximum(np.minimum(100 * worse_high / others, 100.0), low)
     percentile = np.minimum(np.maximum(100 * (n - up_to.estimate) / others, low), high)
     all_players = n + 1 - own

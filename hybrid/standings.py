@@ -28,6 +28,7 @@ from hybrid.seek import Place, Seeker
 from hybrid.standing import Bools, Moment, Rows, Standing, estimated_places, exact_places, parse_ranking
 from hybrid.tail import Served, Tail
 from hybrid.top import Leaders, Top
+from hybrid.view import View
 
 NEWCOMER = b"\xff"  # comes after every player of the same key: no UTF-8 begins so
 
@@ -145,7 +146,7 @@ class Standings:
         if top is None:
             return here
         is_above = _is_above(keys, question.names, top.floor)
-        left = [self._from_view(question, top, served, here[~is_above[here]])]
+        left = [await self._from_view(question, top, served, here[~is_above[here]])]
         if is_above.any():
             is_in = is_above[asked] if not question.own else is_above[asked] & (top.keys == keys[asked])
             is_above[asked[is_in]] = False
@@ -178,10 +179,14 @@ class Standings:
         question.rows.settle(rows, places, settled, question.is_leader(ranks))
         return rows[~is_known]
 
-    def _from_view(self, question: _Question, top: Leaders, served: Served, rows: Ints) -> Ints:
-        """Place rows that are not in the top, from the samples."""
-        view, key = served.view, question.board.key
-        if not rows.size or view is None or view.players < 2:
+    async def _from_view(self, question: _Question, top: Leaders, served: Served, rows: Ints) -> Ints:
+        """Place rows that are not in the top, from the samples.
+
+        While the top is too short to have all leaders, everybody is counted: some below the floor are leaders, and a
+        rank that was counted beside an estimate could stand worse than a worse score. The keeper will refill it.
+        """
+        view, key, top_n = served.view, question.board.key, question.board.config.top_n
+        if not rows.size or view is None or view.players < 2 or top.rows < top_n:
             return rows
         keys = question.rows.keys[rows]
         points = key.decode(keys).points
@@ -189,15 +194,26 @@ class Standings:
         unique = view.ahead(keys, question.names_of(rows)) if question.own else up_to.bounds
         position = view.before(key.best(points)).bounds if question.ranking == "competition" else unique
         ahead = 0 if question.ranking == "competition" else top.rows
-        places = estimated_places(view, position, up_to, own=question.own, ahead=ahead, not_worse=top.rows)
+        is_cut = points == key.decode(top.floor.key).points
+        not_worse = np.where(is_cut, top.rows, await self._up_to_floor(question, top, view))
+        places = estimated_places(view, position, up_to, own=question.own, ahead=ahead, not_worse=not_worse)
         moment = Moment(view.players + 1 - question.own, view.as_of_ms, min(view.seq, top.seq))
         question.rows.settle(rows, places, moment, is_exact=False)
-        # While the top is short, whoever could have come up among the leaders since the samples were taken is counted.
-        since = max(top.seq - view.seq, 0)
-        rank_low = np.maximum(unique.low - question.own - since, top.rows) + 1
-        is_cut = points == key.decode(top.floor.key).points
-        is_open: Bools = (rank_low <= question.board.config.top_n) | (is_cut & (up_to.low < up_to.high))
+        is_open: Bools = is_cut & (up_to.low < up_to.high)
         return rows[is_open]
+
+    async def _up_to_floor(self, question: _Question, top: Leaders, view: View) -> int:
+        """How many have the floor's score or a better one: nobody behind may stand better than they do.
+
+        Counted where the samples do not say it, because the floor has moved since: whoever shares that score is counted
+        then, and told exactly.
+        """
+        board, floor = question.board, np.array([top.floor.key])
+        up_to = view.up_to(board.key.worst(board.key.decode(floor).points))
+        if up_to.low[0] == up_to.high[0]:
+            return max(int(up_to.low[0]), top.rows)
+        counted = await self._seek.count(board, question.rows.window, floor, [top.floor.player])
+        return max(int(counted.up_to[0]), top.rows)
 
     async def _count(self, question: _Question, rows: Ints) -> None:
         """Place rows by counting in all shards."""

@@ -259,7 +259,9 @@ class Top:
         for window in windows:
             is_stuck = self._is_stuck((board.id, window), state.get(f"x:{window}".encode()))
             top = await self.leaders(board, window, [], np.empty(0))
-            if is_stuck or (top is not None and not top.has_all and top.rows < board.config.top_n):
+            keep, spare = sizes(board)
+            # Before it is too short: while it is, everybody has to be counted.
+            if is_stuck or (top is not None and not top.has_all and top.rows < keep - spare // 2):
                 await self.refill(board, window)
 
     async def leaders(self, board: Board, window: str, players: Sequence[bytes], keys: OrderKeys) -> Leaders | None:

@@ -132,7 +132,7 @@ class View:
         weight = np.rint(cells.weight).astype(np.int64)
         # Below 2^53 points are whole doubles; above, they were rounded, and the ends move out by one step.
         ends = key.worst(_points(worst, key, -1 if is_high else 1))
-        begins = np.nextafter(key.best(_points(best, key, 1 if is_high else -1)), 0)
+        begins = key.best(_points(best, key, 1 if is_high else -1))
         middle = key.best(_points(cells.mean, key, 0))
         order = np.argsort(middle, kind="stable")
         before = np.cumsum(weight[order]) - weight[order]
@@ -173,24 +173,21 @@ def _low_steps(shard: Samples) -> _Steps:
     """After each place that is known: at least so many are before."""
     at = np.concatenate((shard.keys, np.nextafter(shard.bounds, 0)))
     known = np.concatenate((shard.ranks + 1, shard.counts))
+    names = [*shard.names, *[_LAST] * len(shard.bounds)]
     order = np.argsort(at, kind="stable")
     heights = np.concatenate(([0], np.maximum.accumulate(known[order])))
-    return _Steps(at[order], heights, _names(shard, order, _LAST))
+    return _Steps(at[order], heights, [names[row] for row in order.tolist()])
 
 
 def _high_steps(shard: Samples) -> _Steps:
     """Up to each place that is known: at most so many are before."""
-    at = np.concatenate((shard.keys, shard.bounds))
-    known = np.concatenate((shard.ranks, shard.counts))
+    # Bounds come first: what is counted below a key is counted before the first player who has it.
+    at = np.concatenate((shard.bounds, shard.keys))
+    known = np.concatenate((shard.counts, shard.ranks))
+    names = [*[_FIRST] * len(shard.bounds), *shard.names]
     order = np.argsort(at, kind="stable")
     heights = np.minimum.accumulate(np.append(known[order], shard.players)[::-1])[::-1]
-    return _Steps(at[order], heights, _names(shard, order, _FIRST))
-
-
-def _names(shard: Samples, order: Ints, nobody: bytes) -> list[bytes]:
-    """The players of a shard's steps, and nobody where it only counted."""
-    names = [*shard.names, *[nobody] * len(shard.bounds)]
-    return [names[row] for row in order.tolist()]
+    return _Steps(at[order], heights, [names[row] for row in order.tolist()])
 
 
 def _add_up(staircases: Sequence[_Steps]) -> _Steps:

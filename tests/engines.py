@@ -16,7 +16,7 @@ from hybrid.record import RecordSettings
 
 _numbers = itertools.count()
 
-NOON_MS = 1_794_916_800_000  # 2026-11-17 12:00 UTC, a Tuesday
+NOON_MS = 2_142_072_000_000  # 2037-11-17 12:00 UTC, a Tuesday; Redis expires by its own clock
 
 
 @dataclass

@@ -95,7 +95,7 @@ def check_order(answers: Sequence[Standing]) -> None:
 
 
 def naive_quantile(board: NaiveBoard, view: str, share: float) -> int | None:
-    """The least score, the highest where low is best, with that share of players worse than it; None if there is none."""
+    """The least score (where low is best, the highest) that so many are worse than; None if there is none."""
     sign = 1 if board.config.direction == "high" else -1
     others = sorted(sign * row.points for row in board.views.get(view, {}).values())
     ends = sorted((sign * int(board.config.score_min), sign * int(board.config.score_max)))

@@ -144,10 +144,10 @@ def test_one_event_counts_for_every_window_by_its_own_time(link: Link) -> None:
         await engine.record.submit(board, Batch(["ann", "bob"], [1, 2], at_ms=[None, monday_night_ms]))
         # NOON is a Tuesday; Monday's daily window closes one hour after midnight, so bob is late for it.
         assert await members(engine, board, "alltime") == ["bob", "ann"]
-        assert await members(engine, board, "daily:2026-11-17") == ["ann"]
-        assert await members(engine, board, "daily:2026-11-16") == []
-        assert await members(engine, board, "weekly:2026-W47") == ["bob", "ann"]
-        assert await members(engine, board, "monthly:2026-11") == ["bob", "ann"]
+        assert await members(engine, board, "daily:2037-11-17") == ["ann"]
+        assert await members(engine, board, "daily:2037-11-16") == []
+        assert await members(engine, board, "weekly:2037-W47") == ["bob", "ann"]
+        assert await members(engine, board, "monthly:2037-11") == ["bob", "ann"]
 
     run(link, scenario)
 
@@ -156,7 +156,7 @@ def test_an_event_for_a_closed_window_counts_for_the_others_and_says_so(link: Li
     async def scenario(engine: Engine) -> None:
         board, _ = await engine.boards.create("b", BoardConfig(windows=("daily", "alltime")))
         yesterday = await engine.record.submit(board, Batch(["ann"], [5], at_ms=[NOON_MS - DAY_MS]))
-        assert yesterday[0].closed == ("daily:2026-11-16",)
+        assert yesterday[0].closed == ("daily:2037-11-16",)
         assert yesterday[0].status is Status.KEPT
         assert await members(engine, board, "alltime") == ["ann"]
 
@@ -171,7 +171,7 @@ def test_a_late_event_inside_the_grace_still_counts(link: Link) -> None:
         assert (late[0].status, late[0].closed) == (Status.ADDED, ())
         clock.now_ms += 1000
         too_late = await engine.record.submit(board, Batch(["bob"], [5], at_ms=[NOON_MS]))
-        assert too_late[0].closed == ("daily:2026-11-17",)
+        assert too_late[0].closed == ("daily:2037-11-17",)
 
     clock = Clock()
     run(link, scenario, clock)
@@ -182,7 +182,7 @@ def test_a_windows_record_expires_and_the_alltime_one_does_not(link: Link) -> No
         board, _ = await engine.boards.create("b", BoardConfig(shards=1, windows=("alltime", "daily")))
         await engine.record.submit(board, Batch(["ann"], [5]))
         keys = engine.record._schema.shard(board.tags[0])
-        daily, alltime = keys.record("daily:2026-11-17"), keys.record("alltime")
+        daily, alltime = keys.record("daily:2037-11-17"), keys.record("alltime")
         (expires,) = await engine.link.run(daily, [("PTTL", daily)])
         (never,) = await engine.link.run(alltime, [("PTTL", alltime)])
         assert expires > 0
@@ -197,7 +197,7 @@ def test_a_removed_player_is_gone_from_every_window_and_logged(link: Link) -> No
         await engine.record.submit(board, Batch(["ann", "bob"], [5, 6]))
         assert await engine.record.remove(board, "ann") is True
         assert await engine.record.remove(board, "ann") is False
-        for window in ("alltime", "daily:2026-11-17", "weekly:2026-W47", "monthly:2026-11"):
+        for window in ("alltime", "daily:2037-11-17", "weekly:2037-W47", "monthly:2037-11"):
             assert await members(engine, board, window) == ["bob"]
         log = engine.record._schema.shard(board.tags[0]).log
         (entries,) = await engine.link.run(log, [("XRANGE", log, "-", "+")])

@@ -12,6 +12,7 @@ HybridError                 catch this one for all of them
 ├── RedisUnavailable        Redis could not be asked; nothing was written
 │   └── ReadOnly            Redis answers but takes no writes; nothing was written
 ├── OutcomeUnknown          Redis was asked and did not answer in time; it may have been written
+│   └── EntryLost           it was written, and a failover has lost it again
 ├── SchemaTooNew            a newer release has written here; this one would misread it
 └── EmbeddedError           the redis-server of our own
     ├── NoServer            no redis-server that can be used, or one that is too old
@@ -76,6 +77,10 @@ class ReadOnly(RedisUnavailable):
 
 class OutcomeUnknown(HybridError):
     """Redis was asked and did not answer in time; it may have been written."""
+
+
+class EntryLost(OutcomeUnknown):
+    """It was written, and a failover has lost it again."""
 
 
 class SchemaTooNew(HybridError):

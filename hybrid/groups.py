@@ -5,8 +5,8 @@ refused) and makes of them the rows that the script writes, one a player and win
 before it says what became of each event.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from hybrid import rules
 from hybrid.config import Board
 from hybrid.errors import HybridError
 from hybrid.events import Events
-from hybrid.log import BEST, SET, LoggedEvents
+from hybrid.log import LoggedEvents, WindowRows
 from hybrid.orderkey import Ints, Keys
 from hybrid.outcomes import Outcomes, Status, compare
 from hybrid.parts import Part
@@ -24,12 +24,12 @@ from hybrid.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What is to be written to one window: a key for each player, and in set mode the key that must be there."""
+    """What is to be written to one window: a key for each player and, unless the lesser stays, what must be there."""
 
     window: Window
     players: list[bytes]
     keys: Keys
-    expected: Keys | None = None
+    expected: Keys = field(default_factory=lambda: np.empty(0))
 
 
 class Group:
@@ -38,23 +38,22 @@ class Group:
     def __init__(self, board: Board, parts: Sequence[Part], nonce: int) -> None:
         self.board = board
         self.nonce = nonce
-        self.is_set = board.config.strategy != "best"
         self.parts = parts
-        self.players = [player for part in parts for player in part.events.players]
+        self.events = parts[0].events if len(parts) == 1 else _join_events(parts)
         self.windows, is_in = _join_windows(parts)
-        table = {player: slot for slot, player in enumerate(dict.fromkeys(self.players))}
-        self.table = list(table)  # the players, each once
-        distinct = len(table) == len(self.players)
-        self.outcomes = Outcomes.unknown(board, len(self.players))
+        self._slot_of: dict[bytes, int] = {}
+        slots = [self._slot_of.setdefault(player, len(self._slot_of)) for player in self.events.players]
+        self.table = list(self._slot_of)  # the players, each once
+        self.outcomes = Outcomes.unknown(board, len(self.events))
         self._judged = np.empty(0, np.int64)
-        self._is_proved = np.zeros(len(self.players), bool)
+        self._is_proved = np.zeros(len(self.events), bool)
         self._tokens, tokens = _number_tokens(parts)
-        self._is_each_its_own = len(self._tokens) == len(self.players)
+        self._is_each_its_own = len(self._tokens) == len(self.events)
         self._requests = self._fold_requests()
         self._changes = rules.Changes(
-            np.arange(len(table)) if distinct else np.array([table[player] for player in self.players]),
+            np.array(slots),
             np.concatenate([part.keys for part in parts]),
-            np.concatenate([part.events.points for part in parts]),
+            self.events.points,
             np.concatenate([part.ticks for part in parts]),
             tokens,
             is_in,
@@ -84,12 +83,13 @@ class Group:
         for token in known & self._requests.keys():
             is_known[self._requests[token]] = True
         self.outcomes.codes[is_known] = Status.DUPLICATE
+        self.outcomes.before[is_known] = self.outcomes.after[is_known] = np.nan
         self._is_proved |= is_known
         self._judged = self._judged[~is_known[self._judged]]
 
     def fail(self, error: HybridError) -> None:
         """It was not written, or nobody knows: then nothing is known of its events, but for tokens that Redis knew."""
-        unknown = Outcomes.unknown(self.board, len(self.players), error)
+        unknown = Outcomes.unknown(self.board, len(self.events), error)
         unknown.codes[self._is_proved] = Status.DUPLICATE
         self.outcomes = unknown
 
@@ -116,12 +116,10 @@ class Group:
         What an earlier plan refused is looked at anew: it may have counted an event that turned out a duplicate.
         """
         self.outcomes.codes[self._judged] = Status.UNKNOWN
-        alive = np.flatnonzero(self.is_alive)
-        effect = rules.apply(self.board, old, self._changes.at(alive))
+        alive, effect = self._apply(old)
         self.outcomes.codes[alive[effect.is_refused]] = Status.REFUSED
         self.outcomes.codes[alive[effect.is_duplicate]] = Status.DUPLICATE
         self._judged = alive[effect.is_refused | effect.is_duplicate]
-        self._note(alive, effect, effect.is_refused)
         planned = []
         for window, was, now in zip(self.windows, old, effect.final, strict=True):
             is_changed = ~((was == now) | (np.isnan(was) & np.isnan(now)))
@@ -129,10 +127,17 @@ class Group:
             planned.append(Rows(window, players, now[is_changed], was[is_changed]))
         return planned
 
-    def settle(self, old: Keys) -> None:
-        """It is written, and these keys were there before: say what became of each event."""
-        alive = np.flatnonzero(self.is_alive)
-        self._note(alive, rules.apply(self.board, old, self._changes.at(alive)), np.ones(len(alive), bool))
+    def meet(self, rows: Mapping[str, WindowRows]) -> None:
+        """What `plan_best` wrote met these keys."""
+        old = np.full((len(self.windows), len(self.table)), np.nan)
+        for number, window in enumerate(self.windows):
+            if window.name in rows:
+                old[number, self._slots_of(rows[window.name].players)] = rows[window.name].old
+        self._apply(old)
+
+    def settle(self) -> None:
+        """It is written: say what became of each event."""
+        alive = self.is_alive
         self.outcomes.codes[alive] = compare(self.board, self.outcomes.before[alive], self.outcomes.after[alive])
 
     def show_duplicates(self, current: Keys) -> None:
@@ -143,13 +148,6 @@ class Group:
                 keys = current[row, self._changes.slots[events]]
                 self.outcomes.before[events] = self.outcomes.after[events] = keys
 
-    def slots_of(self, players: Sequence[bytes]) -> Ints:
-        """Where these players stand in the table."""
-        if players is self.table or players == self.table:
-            return np.arange(len(self.table))
-        slot_of = {player: slot for slot, player in enumerate(self.table)}
-        return np.array([slot_of[player] for player in players], np.int64)
-
     def split(self) -> Iterator[Outcomes]:
         """The outcomes of each part."""
         whole, start = self.outcomes, 0
@@ -158,13 +156,11 @@ class Group:
             start += len(part)
             yield Outcomes(self.board, whole.codes[rows], whole.before[rows], whole.after[rows], error=whole.error)
 
-    def logged(self) -> LoggedEvents:
+    def logged(self, kind: str) -> LoggedEvents:
         """The living events as the log keeps them."""
-        events = self.parts[0].events if len(self.parts) == 1 else _join_events(self.parts)
-        if not self.is_alive.all():
-            events = events.take(np.flatnonzero(self.is_alive))
+        events = self.events if self.is_alive.all() else self.events.take(np.flatnonzero(self.is_alive))
         return LoggedEvents(
-            SET if self.is_set else BEST,
+            kind,
             events.players,
             events.points.tolist(),
             events.subpoints.tolist() if self.board.config.subscore else [],
@@ -173,17 +169,26 @@ class Group:
             events.tags or [],
         )
 
+    def _apply(self, old: Keys) -> tuple[Ints, rules.Effect]:
+        """The living events, and what they do to the old keys; noted is what they do in the board's first window."""
+        alive = np.flatnonzero(self.is_alive)
+        effect = rules.apply(self.board, old, self._living())
+        for row, window in enumerate(self.windows):
+            if window.kind == self.board.config.windows[0]:  # of which a late event may have another than the rest
+                here = self._changes.is_in[row, alive]
+                self.outcomes.before[alive[here]] = effect.before[row, here]
+                self.outcomes.after[alive[here]] = effect.after[row, here]
+        return alive, effect
+
     def _living(self) -> rules.Changes:
         is_alive = self.is_alive
         return self._changes if is_alive.all() else self._changes.at(np.flatnonzero(is_alive))
 
-    def _note(self, events: Ints, effect: rules.Effect, is_said: Flags) -> None:
-        """Before and after in the board's first window, of which a late event may have another than the rest."""
-        for row, window in enumerate(self.windows):
-            if window.kind == self.board.config.windows[0]:
-                here = self._changes.is_in[row, events] & is_said
-                self.outcomes.before[events[here]] = effect.before[row, here]
-                self.outcomes.after[events[here]] = effect.after[row, here]
+    def _slots_of(self, players: Sequence[bytes]) -> Ints:
+        """Where these players stand in the table."""
+        if players is self.table:
+            return np.arange(len(self.table))
+        return np.array([self._slot_of[player] for player in players], np.int64)
 
     def _drop_repeated(self) -> None:
         """Of events with one token the first counts; `best` refuses none, so nothing has to be known for that."""

@@ -7,8 +7,9 @@ groups grow by themselves to what the shard can take.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from redis.exceptions import ResponseError
@@ -17,7 +18,18 @@ from hybrid.config import Board
 from hybrid.errors import HybridError, OutcomeUnknown, RedisUnavailable
 from hybrid.groups import Group, Rows
 from hybrid.link import Argument, Command
-from hybrid.log import LogEntry, LoggedEvents, WindowRows, pack_events, parse_keys, render_keys
+from hybrid.log import (
+    BEST,
+    SET,
+    LogEntry,
+    LoggedEvents,
+    WindowRows,
+    pack_events,
+    parse_keys,
+    quote_keys,
+    render_keys,
+    render_players,
+)
 from hybrid.orderkey import Keys
 from hybrid.outcomes import Outcomes, Status
 from hybrid.parts import Part
@@ -26,6 +38,7 @@ from hybrid.shard import Reply, Shard
 from hybrid.windows import DAY_MS, Window
 
 GROUP_ITEMS = 2000
+READ_FIRST = 200  # players; see _commit
 
 _LEEWAY_S = 0.05  # a group that runs to its deadline answers by itself, and says more
 
@@ -39,7 +52,7 @@ class Lane:
         *,
         kept_until_ms: Callable[[Board, Window], int | None],
         nonce: Callable[[], int],
-        follow: Callable[[LogEntry], Awaitable[None]],
+        follow: Callable[[LogEntry, float], Awaitable[None]],
     ) -> None:
         self._shard = shard
         self._follow = follow
@@ -48,26 +61,33 @@ class Lane:
         self._waiting: deque[tuple[Part, float, asyncio.Future[Outcomes]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    async def write(self, part: Part, deadline_s: float) -> Outcomes:
+    def write(self, part: Part, deadline_s: float) -> asyncio.Future[Outcomes]:
         """What became of these events; unknown, with the error, where nobody can say.
 
-        A group goes on until the latest deadline in it, but each caller is answered by his own.
+        A group goes on until the latest deadline in it, but each caller is answered by his own. It is a future, not a
+        coroutine: a batch has a part for every shard, and a task for each of them is dear.
         """
-        future: asyncio.Future[Outcomes] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcomes] = loop.create_future()
+        timer = loop.call_at(deadline_s + _LEEWAY_S, self._give_up, part, future)
+        future.add_done_callback(lambda _: self._release(future, timer))
         self._waiting.append((part, deadline_s, future))
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
+        return future
+
+    def _give_up(self, part: Part, future: asyncio.Future[Outcomes]) -> None:
+        """The deadline has passed."""
         error: HybridError = OutcomeUnknown("Redis did not answer before the deadline; the write may have happened")
-        try:
-            async with asyncio.timeout_at(deadline_s + _LEEWAY_S):
-                return await future
-        except TimeoutError:
-            if self._withdraw(future):
-                error = RedisUnavailable("too much was waiting before it; nothing was written")
-            return Outcomes.unknown(self._shard.board, len(part), error)
-        except asyncio.CancelledError:
+        if self._withdraw(future):
+            error = RedisUnavailable("too much was waiting before it; nothing was written")
+        if not future.done():
+            future.set_result(Outcomes.unknown(self._shard.board, len(part), error))
+
+    def _release(self, future: asyncio.Future[Outcomes], timer: asyncio.TimerHandle) -> None:
+        timer.cancel()
+        if future.cancelled():
             self._withdraw(future)
-            raise
 
     def _withdraw(self, future: asyncio.Future[Outcomes]) -> bool:
         """Take a part back that has not been written yet; False when it is on its way."""
@@ -115,25 +135,36 @@ class Lane:
         return taken
 
     async def _commit(self, group: Group, deadline_s: float) -> None:
-        """Plan and write, until the plan holds: no token is known, and no record has moved since it was read."""
+        """Plan and write, until the plan holds: no token is known, and no record has moved since it was read.
+
+        `best` needs no reading. But many players are read all the same: Redis reads faster than Lua does, and then only
+        what changes has to be sent and written.
+        """
+        must_read = self._shard.board.config.strategy != "best"
+        reads_first = must_read or len(group.table) >= READ_FIRST
         while True:
-            old = await self._read(group, deadline_s) if group.is_set else None
+            seen, old = await self._read_after(group, deadline_s) if reads_first else (BEST, None)
             rows = group.plan_best() if old is None else group.plan_set(old)
             if await self._forgive_duplicates(group, deadline_s):
                 continue
             if not group.is_alive.any():
                 break
             tokens = group.tokens()
-            logged = group.logged()
-            keys, args = await self._call(group, rows, tokens, logged, deadline_s)
-            reply = await self._shard.commit(WRITE, keys, args, deadline_s)
+            logged = group.logged(BEST if old is None else SET)
+            now_ms = await self._shard.now_ms(deadline_s)
+            args = [*_describe(group, logged, tokens, now_ms), seen, *self._describe_windows(rows)]
+            reply = await self._shard.commit(WRITE, self._keys(rows, now_ms), args, deadline_s)
             if isinstance(reply, LogEntry) or reply[0] == b"ok":
-                written = reply if isinstance(reply, LogEntry) else _written(group, rows, logged, reply)
-                await self._follow(written)
-                group.settle(_merge(group, old, written.rows))
+                written = reply if isinstance(reply, LogEntry) else _written(rows, logged, reply)
+                await self._follow(written, deadline_s)
+                if old is None:
+                    group.meet(written.rows)
+                group.settle()
                 break
             if reply[0] == b"known":
                 group.drop_known([tokens[int(number) - 1] for number in reply[1:]])
+            else:
+                reads_first = must_read
         if (group.outcomes.codes == Status.DUPLICATE).any():
             with suppress(HybridError):  # it is written; that the record cannot be shown now changes nothing
                 group.show_duplicates(await self._read(group, deadline_s))
@@ -157,32 +188,42 @@ class Lane:
 
     async def _read(self, group: Group, deadline_s: float) -> Keys:
         """The keys of all players of the group, a row a window, NaN for none."""
-        keys = self._shard.keys
-        commands: list[Command] = [("ZMSCORE", keys.record(window.name), *group.table) for window in group.windows]
-        replies = await self._shard.ask(commands, deadline_s) if commands else []
-        return np.array(replies, np.float64).reshape(len(group.windows), len(group.table))
+        questions = self._questions(group)
+        return _parse_found(group, await self._shard.ask(questions, deadline_s) if questions else [])
 
-    async def _call(
-        self, group: Group, rows: Sequence[Rows], tokens: list[bytes], logged: LoggedEvents, deadline_s: float
-    ) -> tuple[list[str], list[Argument]]:
-        """Keys and arguments of lua/write.lua, but for the deadline."""
+    async def _read_after(self, group: Group, deadline_s: float) -> tuple[str, Keys]:
+        """The last log entry, and the keys as they were then or later."""
+        last: Command = ("HGET", self._shard.keys.meta, "last")
+        entry, *found = await self._shard.ask([last, *self._questions(group)], deadline_s)
+        return (entry or b"").decode(), _parse_found(group, found)
+
+    def _questions(self, group: Group) -> list[Command]:
+        return [("ZMSCORE", self._shard.keys.record(window.name), *group.table) for window in group.windows]
+
+    def _keys(self, rows: Sequence[Rows], now_ms: int) -> list[str]:
+        """KEYS of lua/write.lua."""
         names = self._shard.keys
-        now_ms = await self._shard.now_ms(deadline_s)
-        keys = [names.meta, names.log, names.minute(now_ms // 60_000), *self._days(now_ms)]
-        keys += [names.record(row.window.name) for row in rows]
-        args: list[Argument] = [group.board.id, group.nonce, len(logged.players), pack_events(logged)]
-        args += [(now_ms // DAY_MS + 2) * DAY_MS, "set" if group.is_set else "best", len(tokens), *tokens]
+        minute = names.minute(now_ms // 60_000)
+        return [names.meta, names.log, minute, *self._days(now_ms), *(names.record(row.window.name) for row in rows)]
+
+    def _describe_windows(self, rows: Sequence[Rows]) -> Iterator[Argument]:
+        """What lua/write.lua is told of each window."""
         before: Rows | None = None
         for row in rows:
             kept = self._kept_until_ms(self._shard.board, row.window)
-            args += [row.window.name, "" if kept is None else kept]
-            if before is not None and row.expected is None and row.keys is before.keys:
-                args.append("=")
+            yield from (row.window.name, "" if kept is None else kept)
+            if before is not None and row.keys is before.keys:
+                yield from ("=", "")
             else:
-                args += [len(row.players), *row.players, *render_keys(row.keys)]
-                args += [] if row.expected is None else render_keys(row.expected)
+                yield from (render_players(row.players), quote_keys(row.keys))
+            yield render_keys(row.expected)
             before = row
-        return keys, args
+
+
+def _describe(group: Group, logged: LoggedEvents, tokens: Sequence[bytes], now_ms: int) -> list[Argument]:
+    """What lua/write.lua is told of the whole group, but for the deadline."""
+    kept_until_ms = (now_ms // DAY_MS + 2) * DAY_MS
+    return [group.board.id, group.nonce, len(logged.players), pack_events(logged), kept_until_ms, b"".join(tokens)]
 
 
 def _fail(future: asyncio.Future[Outcomes], error: BaseException) -> None:
@@ -194,18 +235,15 @@ def _fail(future: asyncio.Future[Outcomes], error: BaseException) -> None:
         future.cancel()
 
 
-def _written(group: Group, rows: Sequence[Rows], logged: LoggedEvents, reply: Reply) -> LogEntry:
+def _parse_found(group: Group, found: Sequence[Any]) -> Keys:
+    return np.array(found, np.float64).reshape(len(group.windows), len(group.table))
+
+
+def _written(rows: Sequence[Rows], logged: LoggedEvents, reply: Reply) -> LogEntry:
     """The entry that a script says it has written."""
-    _, previous, entry_id, *old = reply
-    met = zip(rows, map(parse_keys, old), strict=True)
-    found = {row.window.name: WindowRows(row.players, keys, row.keys, not group.is_set) for row, keys in met}
-    return LogEntry(entry_id.decode(), previous.decode(), logged, found)
-
-
-def _merge(group: Group, read: Keys | None, rows: Mapping[str, WindowRows]) -> Keys:
-    """The keys that the write met: those it reported, and for players whom it left alone those read before."""
-    old = np.full((len(group.windows), len(group.table)), np.nan) if read is None else read.copy()
-    for number, window in enumerate(group.windows):
-        if window.name in rows:
-            old[number, group.slots_of(rows[window.name].players)] = rows[window.name].old
-    return old
+    _, previous, entry_id, *found = reply
+    is_best = logged.kind == BEST
+    old = map(parse_keys, found) if is_best else [row.expected for row in rows]
+    met = zip(rows, old, strict=True)
+    written = {row.window.name: WindowRows(row.players, keys, row.keys, is_best) for row, keys in met}
+    return LogEntry(entry_id.decode(), previous.decode(), logged, written)

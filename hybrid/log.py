@@ -6,13 +6,16 @@ of one seq apart, should a failover have lost one. The entry names its predecess
 
     p     id of the entry before
     e     the events as they came in: msgpack of LoggedEvents
-    P<w>  players of window w, joined by \\n       left out where they and K
+    P<w>  players of window w                     left out where they and K
     K<w>  their new keys, "nan" for removed       are those of the window before
     O<w>  their old keys, "nan" for none
 
-Rows whose key did not change are among them (a best that was not beaten); `WindowRows.changes` leaves them out. Since
-an event changes any one window by one record at most, two answers whose seqs differ by d differ by at most d in any
-rank.
+P, K and O are JSON arrays, because that is what Lua and Python both read in C, without a loop of their own. Keys are
+numbers or, where Lua hands them on to Redis, texts of numbers.
+
+Rows whose key did not change may be among them (a best that was not beaten); `WindowRows.changes` leaves them out.
+Since an event changes any one window by one record at most, two answers whose seqs differ by d differ by at most d in
+any rank.
 """
 
 import math
@@ -26,6 +29,9 @@ import numpy as np
 from hybrid.orderkey import Keys
 
 BEST, SET, REMOVE = "best", "set", "remove"
+
+_KEYS = msgspec.json.Decoder(list[float], strict=False)  # not strict: numbers may be texts
+_PLAYERS = msgspec.json.Decoder(list[str])
 
 
 class LoggedEvents(msgspec.Struct, frozen=True, array_like=True):
@@ -94,20 +100,27 @@ def pack_events(events: LoggedEvents) -> bytes:
     return msgspec.msgpack.encode(events)
 
 
-def render_keys(keys: Keys) -> list[bytes]:
-    """Each key in the shortest text that reads back as the same double, "nan" for none.
-
-    JSON, because it is written in C; `repr` one by one takes four times as long.
-    """
-    if not len(keys):
-        return []
-    texts = msgspec.json.encode(keys.tolist())[1:-1].split(b",")
-    return [b"nan" if text == b"null" else text for text in texts] if np.isnan(keys).any() else texts
+def render_keys(keys: Keys) -> bytes:
+    """Each key in the shortest text that reads back as the same double, "nan" for none."""
+    return msgspec.json.encode(keys.tolist()).replace(b"null", b'"nan"')
 
 
-def parse_keys(text: bytes | str) -> Keys:
-    """Keys joined by blanks."""
-    return np.fromstring(text, np.float64, sep=" ") if text else np.empty(0)
+def quote_keys(keys: Keys) -> bytes:
+    """The same for keys that there are, each as a text: so Lua hands them on as they are."""
+    return b'["%b"]' % render_keys(keys)[1:-1].replace(b",", b'","') if len(keys) else b"[]"
+
+
+def parse_keys(text: bytes) -> Keys:
+    return np.array(_KEYS.decode(text), np.float64)
+
+
+def render_players(players: Sequence[bytes]) -> bytes:
+    joined = b"\n".join(players).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return b'["%b"]' % joined.replace(b"\n", b'","') if players else b"[]"
+
+
+def parse_players(text: bytes) -> list[bytes]:
+    return [player.encode() for player in _PLAYERS.decode(text)]
 
 
 def parse_entry(reply: Any) -> LogEntry:
@@ -121,7 +134,7 @@ def parse_entry(reply: Any) -> LogEntry:
     for name, value in fields.items():
         kind, window = name[:1], name[1:].decode()
         if kind == b"P":
-            players = value.split(b"\n") if value else []
+            players = parse_players(value)
         elif kind == b"K":
             new = parse_keys(value)
         elif kind == b"O":

@@ -112,7 +112,7 @@ class Record:
             reply = await shard.commit(REMOVE, keys, [board.id, nonce, event, name, *windows], deadline_s)
             if isinstance(reply, LogEntry) or reply[0] == b"ok":
                 entry = reply if isinstance(reply, LogEntry) else await shard.entry_of(nonce)
-                await shard.follow(self._follow, entry)
+                await shard.follow(self._follow, entry, deadline_s)
                 return True
             if reply[0] == b"absent":
                 return False
@@ -159,7 +159,7 @@ class Record:
                 shard,
                 kept_until_ms=lambda board, window: self._kept_until_ms(board, tag, window),
                 nonce=lambda: self._random.getrandbits(63),
-                follow=lambda entry: shard.follow(self._follow, entry),
+                follow=lambda entry, deadline_s: shard.follow(self._follow, entry, deadline_s),
             )
         return self._lanes[tag]
 

@@ -82,17 +82,14 @@ def apply(board: Board, old: Keys, changes: Changes) -> Effect:
 
 def rounds(slots: Ints) -> Iterator[Ints]:
     """Indexes of the first event of each player, then of the second, and so on."""
-    if len(slots) == 0:
-        return
-    counts = np.bincount(slots)
-    if counts.max() == 1:
-        yield np.arange(len(slots))
-        return
-    order = np.argsort(slots, kind="stable")
-    first = np.cumsum(counts) - counts
-    turn = np.arange(len(slots)) - first[slots[order]]
-    by_turn = order[np.argsort(turn, kind="stable")]
-    yield from np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])
+    left = np.arange(len(slots))
+    first = np.empty(slots.max(initial=-1) + 1, np.int64)
+    while left.size:
+        whose = slots[left]
+        first[whose[::-1]] = left[::-1]  # of several the last one stays
+        is_first = first[whose] == left
+        yield left[is_first]
+        left = left[~is_first]
 
 
 def _best(board: Board, current: Keys, changes: Changes) -> tuple[Keys, Flags]:  # noqa: ARG001  a rule like the others

@@ -13,7 +13,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from hybrid.config import Board
-from hybrid.errors import BoardNotFound, HybridError, OutcomeUnknown, ReadOnly, RedisUnavailable
+from hybrid.errors import BoardNotFound, EntryLost, HybridError, OutcomeUnknown, ReadOnly, RedisUnavailable
 from hybrid.keys import Keys, ShardKeys
 from hybrid.link import PAUSE_S, TIMEOUT_S, Argument, Command, Link, Script
 from hybrid.log import LogEntry, parse_entry
@@ -91,12 +91,21 @@ class Shard:
             raise BoardNotFound(f"board {self.board.name!r} was deleted")
         return sorted(field[2:].decode() for field in fields if field.startswith(b"v:"))
 
-    async def follow(self, follow: Follow, entry: LogEntry) -> None:
-        """See that the top includes what was written; until it does nobody may say that nothing happened."""
-        try:
-            await follow(self.board, self.number, entry)
-        except (HybridError, ResponseError) as error:
-            raise OutcomeUnknown(f"written, but not yet included in the top: {error}") from error
+    async def follow(self, follow: Follow, entry: LogEntry, deadline_s: float) -> None:
+        """See that the top includes what was written; until it does nobody may say that nothing happened.
+
+        An entry is applied once only, so what was not answered is tried again.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                await follow(self.board, self.number, entry)
+                return
+            except (HybridError, ResponseError) as error:
+                is_passing = isinstance(error, OutcomeUnknown | RedisUnavailable) and not isinstance(error, EntryLost)
+                if not is_passing or loop.time() + PAUSE_S >= deadline_s:
+                    raise OutcomeUnknown(f"written, but not yet included in the top: {error}") from error
+                await asyncio.sleep(PAUSE_S)
 
     async def entry_of(self, nonce: int, *, timeout_s: float = TIMEOUT_S) -> LogEntry:
         """The entry that was written under this nonce; it cannot be far from the end, and entries can be large."""

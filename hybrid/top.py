@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 
 from hybrid.config import Board
-from hybrid.errors import OutcomeUnknown
+from hybrid.errors import EntryLost
 from hybrid.keys import BoardKeys, Keys
 from hybrid.link import Argument, Link, Script
 from hybrid.log import LogEntry, parse_entry
 from hybrid.orderkey import Ints
 from hybrid.orderkey import Keys as OrderKeys
-from hybrid.reading import run_all
+from hybrid.reading import ATTEMPT_S, run_all
 from hybrid.scripts import APPLY, LEADERS, REFILL, RESET, SNAPSHOT
 from hybrid.seek import Place
 
@@ -134,7 +134,7 @@ class Top:
                 elif seq_of(applied) >= entry.seq:
                     return
                 elif not await self._has_entry(board, shard, entry.id):
-                    raise OutcomeUnknown("written, but lost in a failover before the top included it")
+                    raise EntryLost("written, but lost in a failover before the top included it")
                 else:
                     await self.help(board, shard, applied, until=entry.previous)
 
@@ -323,7 +323,7 @@ class Top:
             args += [window, *_bound_args(bound), len(changes)]
             for change in changes:
                 args += [change.player, "nan" if change.new is None else change.new]
-        reply: list[Any] = await APPLY.run(self._link, names, args)
+        reply: list[Any] = await APPLY.run(self._link, names, args, timeout_s=ATTEMPT_S)
         if reply[0] in (b"ok", b"need"):
             for window, key, player in zip(entry.rows, reply[1::2], reply[2::2], strict=True):
                 self._bounds[board.id, window] = Place(float(key), player)

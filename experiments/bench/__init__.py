@@ -1,17 +1,36 @@
-"""The sketches beside the alternatives: speed, size, error and proofs, measured in one run.
+"""Ours beside the alternatives, measured: sketches beside other libraries, record and answers beside Redis commands.
 
-In reading order:
+In reading order. What all parts share:
+
+    parts.py         what a part is                           catalog.py     the parts by name
+    timing.py        the only clock                           progress.py    how far a run is
+    stamp.py         the machine, the versions, the commit    results.py     what a run finds, as a JSON file a part
+    budgets.py       figures to reach                         tables.py      tables for the terminal and for the page
+    report.py        docs/benchmarks.md from saved files      cli.py         `toptail bench`
+
+The sketches (sketch_part.py is one whole run; sketch_results, sketch_budgets, sketch_tables, sketch_report):
 
     workloads.py     seeded numbers and strings
     digests.py       the quantile digests that compete        races.py       their speed
     ranks.py         exact ranks, and the error of answers    quantiles.py   their error, and our intervals
     proofs.py        random digests, every question checked
     counters.py      the heavy-hitter sketches that compete   hitters.py     their speed and accuracy
-    timing.py        the only clock                           progress.py    how far a run is
-    stamp.py         the machine, the versions, the commit
-    results.py       what a run finds, as one JSON file
-    budgets.py       the figures to reach
-    tables.py        results as tables                        report.py      docs/benchmarks.md from the saved file
     losses.py        where a peer is better
-    run.py           one whole run                            cli.py         `toptail bench`
+
+The record (record_part.py is one whole run; record_results, record_budgets, record_tables, record_report):
+
+    batches.py       seeded submissions                       servers.py     the Redis that is measured
+    flights.py       many callers at once                     raw.py         bare commands, packed beforehand
+    boards.py        what a board has in Redis                stands.py      where a round takes place
+    writes.py        speed in batches, ours and raw
+    durability.py    what an fsync costs                      memory.py      bytes by kind of key
+
+The answers (answers_part.py is one whole run; answers_sizes, answers_results, answers_budgets, answers_tables,
+answers_report):
+
+    answers_shapes.py   seeded scores                         answers_crowds.py    boards and paced writers
+    answers_stands.py   a server, an engine, keepers          answers_keeper.py    a keeper in a process of its own
+    answers_audit.py    what is said against what is true     answers_refresh.py   what a sample costs
+    answers_loads.py    many boards, few of them busy         answers_lookups.py   speed, beside a pipeline a caller
+    answers_rows.py     pages under writes, and the export
 """

@@ -24,7 +24,7 @@ from experiments.bench.counters import (
     read_summary,
 )
 from experiments.bench.progress import Track
-from experiments.bench.results import HitterAccuracy, HitterSpeed, Sizes
+from experiments.bench.sketch_results import HitterAccuracy, HitterSpeed, Sizes
 from experiments.bench.timing import Timed, best_of
 from experiments.bench.workloads import Stream, zipf_stream
 from sketches import SpaceSaving

@@ -10,7 +10,7 @@ from operator import attrgetter
 from experiments.bench import counters, hitters
 from experiments.bench.budgets import show_count, show_percent, show_ratio
 from experiments.bench.digests import OURS
-from experiments.bench.results import (
+from experiments.bench.sketch_results import (
     SETTLED,
     DigestError,
     DigestSpeed,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from experiments.bench.progress import Track
-from experiments.bench.results import Proof
+from experiments.bench.sketch_results import Proof
 from sketches import TDigest
 from sketches.curve import Side
 from sketches.values import Floats

@@ -11,7 +11,7 @@ import numpy as np
 from experiments.bench.digests import CONTESTANTS, OURS, PURE, Contestant, cut_batches, make_shards
 from experiments.bench.progress import Track
 from experiments.bench.ranks import RankError, Truth, kindest, rank_errors, true_ranks, worst
-from experiments.bench.results import DigestError, Interval, Sizes
+from experiments.bench.sketch_results import DigestError, Interval, Sizes
 from experiments.bench.workloads import WORKLOADS, Workload
 from sketches import TDigest
 from sketches.curve import Side

@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.bench.digests import CONTESTANTS, Contestant, cut_batches, make_shards
 from experiments.bench.progress import Track
-from experiments.bench.results import ALONE, SETTLED, DigestSpeed, Sizes
+from experiments.bench.sketch_results import ALONE, SETTLED, DigestSpeed, Sizes
 from experiments.bench.timing import best_of, settle_heap
 from experiments.bench.workloads import LOGNORMAL
 from sketches.values import Floats

@@ -4,22 +4,30 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from experiments.bench.results import ROOT, Stamp
 
-PACKAGES = ("toptail", "numpy", "pyarrow", "datasketches", "fastdigest", "crick", "tdigest")
 
-
-def make_stamp(date: str) -> Stamp:
+def make_stamp(date: str, packages: Sequence[str]) -> Stamp:
     return Stamp(
         date=date,
         cpu=_cpu(),
         cores=os.cpu_count() or 1,
         python=platform.python_version(),
-        packages={name: _version(name) for name in PACKAGES},
+        packages={name: _version(name) for name in packages},
         commit=_commit(),
+    )
+
+
+def render_machine(stamp: Stamp, seed: int, *others: str) -> str:
+    """A sentence with everything that the stamp knows, and what else took part."""
+    taking_part = ", ".join([*others, *(f"{name} {version}" for name, version in stamp.packages.items())])
+    return (
+        f"Measured {stamp.date} on {stamp.cpu}, {stamp.cores} cores, Python {stamp.python}, commit {stamp.commit}, "
+        f"first seed {seed}, with {taking_part}."
     )
 
 

@@ -12,8 +12,8 @@ paid for in page faults, until the process has once freed a block of many megaby
 import gc
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from time import perf_counter
-from typing import Generic, NamedTuple, TypeVar
+from time import perf_counter, process_time, time_ns
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,38 @@ class Timed(NamedTuple, Generic[T]):
 
     seconds: float
     result: T
+
+
+class Stopwatch:
+    """Seconds that a block took, and the processor seconds of this process among them.
+
+    with Stopwatch() as watch: ...
+    watch.seconds, watch.processor_s
+    """
+
+    seconds = 0.0
+    processor_s = 0.0
+
+    def __enter__(self) -> Self:
+        gc.collect()
+        gc.disable()
+        self._start_s, self._processor_start_s = perf_counter(), process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = perf_counter() - self._start_s
+        self.processor_s = process_time() - self._processor_start_s
+        gc.enable()
+
+
+def now_s() -> float:
+    """For latencies: seconds since some moment."""
+    return perf_counter()
+
+
+def wall_clock_ms() -> int:
+    """For the record, which asks what time it is."""
+    return time_ns() // 1_000_000
 
 
 def best_of(repeats: int, tasks: Mapping[K, Callable[[], T]]) -> dict[K, Timed[T]]:
@@ -50,11 +82,6 @@ def today() -> str:
 
 
 def _time(task: Callable[[], T]) -> Timed[T]:
-    gc.collect()
-    gc.disable()
-    try:
-        start = perf_counter()
+    with Stopwatch() as watch:
         result = task()
-        return Timed(perf_counter() - start, result)
-    finally:
-        gc.enable()
+    return Timed(watch.seconds, result)

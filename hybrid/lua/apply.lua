@@ -13,6 +13,7 @@
 -- The floor of a window is a place: every player better than it is in the top. None stored means all are in. While a
 -- refill is running (x) rows of any place are needed, and whom they touch is noted: the refill's own rows are older.
 
+local STEP = 2000  -- values handed to one call; unpack has its limits
 local SHARD, BEFORE, ENTRY, KEEP, SLACK = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local function floor_of(name)
@@ -45,14 +46,25 @@ end
 
 local reply = {'ok'}
 for _, window in ipairs(windows) do
+  local better, worse, touched = {}, {}, {}
   for i = window.first, window.first + 2 * window.n - 1, 2 do
     local player, key = ARGV[i], ARGV[i + 1]
     if key ~= 'nan' and is_better(key, player, window.key, window.player) then
-      redis.call('ZADD', window.top, key, player)
+      better[#better + 1] = key
+      better[#better + 1] = player
     else
-      redis.call('ZREM', window.top, player)
+      worse[#worse + 1] = player
     end
-    if window.is_refilled then redis.call('SADD', window.touched, player) end
+    if window.is_refilled then touched[#touched + 1] = player end
+  end
+  for from = 1, #better, STEP do
+    redis.call('ZADD', window.top, unpack(better, from, math.min(from + STEP - 1, #better)))
+  end
+  for from = 1, #worse, STEP do
+    redis.call('ZREM', window.top, unpack(worse, from, math.min(from + STEP - 1, #worse)))
+  end
+  for from = 1, #touched, STEP do
+    redis.call('SADD', window.touched, unpack(touched, from, math.min(from + STEP - 1, #touched)))
   end
   redis.call('HSETNX', KEYS[1], 'w:' .. window.name, '')
   if not window.is_refilled and redis.call('ZCARD', window.top) > KEEP + SLACK then

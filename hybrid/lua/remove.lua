@@ -40,8 +40,10 @@ for j = 4, #KEYS do
   local old = redis.call('ZSCORE', KEYS[j], PLAYER)
   if old then
     found[#found + 1] = KEYS[j]
-    for _, part in ipairs({'P' .. ARGV[j + 2], PLAYER, 'K' .. ARGV[j + 2], 'nan', 'O' .. ARGV[j + 2], old}) do
-      entry[#entry + 1] = part
+    local rows = {'P', PLAYER, 'K', 'nan', 'O', old}
+    for i = 1, #rows, 2 do
+      entry[#entry + 1] = rows[i] .. ARGV[j + 2]
+      entry[#entry + 1] = cjson.encode({rows[i + 1]})
     end
   end
 end

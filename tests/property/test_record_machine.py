@@ -138,7 +138,7 @@ class Machine:
         engine = make_engine(
             self.link, self.clock, prefix=self.engine.record._schema.prefix, seed=self.dice.randrange(2**60)
         )
-        object.__setattr__(engine.record._settings, "timeout_s", 0.05)
+        object.__setattr__(engine.record._settings, "timeout_s", 0.25)
         return engine
 
     async def remove(self) -> None:

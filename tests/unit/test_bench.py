@@ -10,21 +10,26 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from experiments.bench import budgets, counters, digests, hitters, losses, proofs, ranks, report, results, run, timing
+from experiments.bench import counters, digests, hitters, losses, proofs, ranks, report, sketch_part, timing
+from experiments.bench import sketch_results as results
 from experiments.bench.cli import bench
-from experiments.bench.results import FULL, RESULTS, ROOT, Results, load_results, parse_results, render_results
+from experiments.bench.results import FOLDER, ROOT, render_results
+from experiments.bench.sketch_budgets import make_budgets
+from experiments.bench.sketch_results import FULL, Results, load_results, parse_results
 from experiments.bench.workloads import WORKLOADS, Workload, zipf_stream
 from sketches import TDigest
+
+RESULTS = FOLDER / "sketches.json"
 
 
 @pytest.fixture(scope="module")
 def fast_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `toptail bench --fast --out FILE` saves."""
-    out = tmp_path_factory.mktemp("bench") / "fast.json"
-    done = CliRunner().invoke(bench, ["--fast", "--out", str(out), "--date", "2026-01-02"])
+    """What `toptail bench sketches --fast --out FOLDER` saves."""
+    out = tmp_path_factory.mktemp("bench")
+    done = CliRunner().invoke(bench, ["sketches", "--fast", "--out", str(out), "--date", "2026-01-02"])
     assert done.exit_code == 0, done.output
     assert "Figures to reach" in done.output
-    return out
+    return out / "sketches.json"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +40,7 @@ def fast(fast_file: Path) -> Results:
 @pytest.fixture
 def finds(monkeypatch: pytest.MonkeyPatch) -> Callable[[Results], None]:
     """Makes the next run find the given results at once."""
-    return lambda found: monkeypatch.setattr(run, "measure", lambda *_: found)
+    return lambda found: monkeypatch.setattr(sketch_part, "measure", lambda *_: found)
 
 
 def test_a_fast_run_measures_every_digest_on_every_workload(fast: Results) -> None:
@@ -76,7 +81,7 @@ def test_results_come_back_from_json_as_they_were(fast: Results) -> None:
 def test_a_fast_run_does_not_touch_the_committed_results(fast: Results, finds: Callable[[Results], None]) -> None:
     before = RESULTS.read_bytes()
     finds(fast)
-    assert CliRunner().invoke(bench, ["--fast"]).exit_code == 0
+    assert CliRunner().invoke(bench, ["sketches", "--fast"]).exit_code == 0
     assert RESULTS.read_bytes() == before
 
 
@@ -91,38 +96,38 @@ def test_the_page_is_what_the_renderer_makes_of_the_committed_results(tmp_path: 
 
 
 def test_rendering_without_results_says_how_to_make_them(tmp_path: Path) -> None:
-    done = CliRunner().invoke(bench, ["--render", "--out", str(tmp_path / "none.json")])
+    done = CliRunner().invoke(bench, ["--render", "--out", str(tmp_path / "none")])
     assert done.exit_code == 1
     assert "`toptail bench` makes them" in done.output
 
 
 def test_a_missing_peer_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "experiments.bench.run", None)
-    monkeypatch.delattr("experiments.bench.run")
-    done = CliRunner().invoke(bench, ["--fast"])
+    monkeypatch.setitem(sys.modules, "experiments.bench.sketch_part", None)
+    monkeypatch.delattr("experiments.bench.sketch_part")
+    done = CliRunner().invoke(bench, ["sketches", "--fast"])
     assert done.exit_code == 1
     assert "pip install 'toptail[peers]'" in done.output
 
 
 def test_a_violated_bound_exits_1_whatever_the_size(fast: Results, finds: Callable[[Results], None]) -> None:
     finds(replace(fast, proof=replace(fast.proof, violations=1)))
-    assert CliRunner().invoke(bench, ["--fast"]).exit_code == 1
+    assert CliRunner().invoke(bench, ["sketches", "--fast"]).exit_code == 1
 
 
 def test_a_missed_figure_exits_1_and_is_saved_all_the_same(
     fast: Results, finds: Callable[[Results], None], tmp_path: Path
 ) -> None:
     finds(_reaching(fast, precision=0.5))
-    out = tmp_path / "out.json"
-    assert CliRunner().invoke(bench, ["--out", str(out)]).exit_code == 1
-    assert json.loads(out.read_text(encoding="utf-8"))["hitter_speed"][0]["precision"] == 0.5
+    assert CliRunner().invoke(bench, ["sketches", "--out", str(tmp_path)]).exit_code == 1
+    saved = (tmp_path / "sketches.json").read_text(encoding="utf-8")
+    assert json.loads(saved)["hitter_speed"][0]["precision"] == 0.5
 
 
 def test_a_run_that_reaches_every_figure_exits_0(
     fast: Results, finds: Callable[[Results], None], tmp_path: Path
 ) -> None:
     finds(_reaching(fast, precision=1.0))
-    done = CliRunner().invoke(bench, ["--out", str(tmp_path / "out.json")])
+    done = CliRunner().invoke(bench, ["sketches", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
 
 
@@ -154,8 +159,8 @@ def test_every_figure_can_be_missed(fast: Results) -> None:
         proof=replace(good.proof, violations=1),
         hitter_speed=[replace(row, seconds=1.0, precision=0.5, violations=1) for row in good.hitter_speed],
     )
-    assert {budget.verdict for budget in budgets.make_budgets(good)} == {"reached"}
-    assert {budget.verdict for budget in budgets.make_budgets(bad)} == {"missed"}
+    assert {budget.verdict for budget in make_budgets(good)} == {"reached"}
+    assert {budget.verdict for budget in make_budgets(bad)} == {"missed"}
 
 
 def test_what_we_lose_is_listed_and_what_we_win_is_not(fast: Results) -> None:

@@ -18,8 +18,11 @@ $(READY): pyproject.toml constraints.txt
 		|| { echo "The install failed; the first 'make setup' needs the network." >&2; exit 1; }
 	@touch $@
 
-run demo: setup
-	@echo "make $@: the service is not built yet." >&2; exit 1
+run: setup
+	$(BIN)/toptail serve
+
+demo: setup
+	@echo "make demo: the demonstration is not built yet; 'make run' serves." >&2; exit 1
 
 test: setup
 	$(BIN)/python -m pytest -m "not slow"

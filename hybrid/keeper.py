@@ -13,7 +13,7 @@ work, nothing else. A board that nobody asks for costs nothing between rounds.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -55,6 +55,13 @@ class KeeperSettings:
     lease_s: float = 5.0  # after which another keeper takes over
 
 
+class Tick(NamedTuple):
+    """What a tick did: shards sampled, and how long ago the one that has waited longest was."""
+
+    sampled: int
+    oldest_s: float
+
+
 class _Slice(NamedTuple):
     """One shard of one window."""
 
@@ -91,9 +98,16 @@ class _Budget:
 class Keeper:
     """Keeps house for all boards behind an engine."""
 
-    def __init__(self, engine: Engine, settings: KeeperSettings | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        settings: KeeperSettings | None = None,
+        *,
+        on_tick: Callable[[Tick], None] = lambda _: None,
+    ) -> None:
         self._engine = engine
         self._settings = settings or KeeperSettings()
+        self._on_tick = on_tick
         self._owner = f"{engine.random.getrandbits(64):x}"
         self._budget = _Budget(self._settings.share)
         self._sampled_s: dict[_Slice, float] = {}
@@ -118,6 +132,11 @@ class Keeper:
 
     async def tick(self) -> int:
         """Look after everything that was asked for lately; returns how many shards were sampled."""
+        tick = await self._tick()
+        self._on_tick(tick)
+        return tick.sampled
+
+    async def _tick(self) -> Tick:
         stale: list[_Slice] = []
         for board, windows in await self._wanted():
             await self._engine.top.tend(board, windows)
@@ -132,7 +151,8 @@ class Keeper:
             self._budget.spend(loop.time() - began_s)
             sampled += 1
         self._sampled_s = {part: self._sampled_s[part] for part in stale if part in self._sampled_s}
-        return sampled
+        now_s = loop.time()
+        return Tick(sampled, now_s - min(self._sampled_s.values(), default=now_s))
 
     async def round(self) -> None:
         """Go through all boards: write down windows that are over, let old ones go, remove what was deleted."""

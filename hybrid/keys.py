@@ -21,6 +21,7 @@
     tt:{b}:past           HASH    window -> its leaders and digest when it was over, kept for ever (past.py)
     tt:wanted             ZSET    "<board id> <board> <window>" -> when it was last asked for, ms
     tt:keeper             STRING  who keeps house (keeper.py)
+    tt:rate, tt:{b/s}:rate   ZSET    API key, player -> when he may go on, where rates are limited (service/limits.py)
 
 `tt` is a setting. b is the board's id and s the shard, with a suffix that spreads the shards over a cluster's slots.
 The braces make all keys of one (board, shard) one slot, so that one script may write them all. Names of boards and

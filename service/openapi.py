@@ -1,0 +1,93 @@
+"""/openapi.json, made of the routes and the wire types: there is no second description that could differ."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+
+from service.bodies import JSON
+from service.errors import STATUS
+from service.routes import PARAMETER, Route
+from toptail import wire
+
+_REF = "#/components/schemas/{name}"
+_PATH_KINDS = {"board": wire.Name, "player": wire.Player}
+
+
+def make_openapi(routes: Sequence[Route]) -> dict[str, Any]:
+    """The document for these routes."""
+    kinds = [kind for route in routes for kind in (*route.answers.values(), *route.bodies) if kind is not None]
+    _, components = msgspec.json.schema_components([*kinds, wire.ErrorBody], ref_template=_REF)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.plain_path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "toptail", "version": version("toptail"), "description": _ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    answers = {
+        str(status): {
+            "description": "No content" if kind is None else "As asked",
+            **_content([kind], route.answer_types),
+        }
+        for status, kind in route.answers.items()
+    }
+    error = {"description": "Refused", **_content([wire.ErrorBody], (JSON,))}
+    for status in sorted(set(STATUS.values())):
+        answers.setdefault(str(status), error)
+    operation: dict[str, Any] = {
+        "operationId": route.handler.__name__,
+        "summary": route.summary,
+        "parameters": [*_path_parameters(route.path), *_query_parameters(route.query)],
+        "responses": answers,
+    }
+    if route.bodies:
+        operation["requestBody"] = {"required": route.method == "POST", **_content(route.bodies, route.body_types)}
+    if route.role is not None:
+        operation["security"] = [{"key": []}, {}]
+    return operation
+
+
+def _content(kinds: Sequence[Any], types: Sequence[str]) -> dict[str, Any]:
+    """A body of one of these kinds, none at all for no kind."""
+    if not kinds or kinds[0] is None:
+        return {}
+    return {"content": {name: {"schema": _schema(kinds)} for name in types}}
+
+
+def _schema(kinds: Sequence[Any]) -> Any:
+    schemas, _ = msgspec.json.schema_components(kinds, ref_template=_REF)
+    return schemas[0] if len(schemas) == 1 else {"oneOf": list(schemas)}
+
+
+def _path_parameters(path: str) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": _schema([_PATH_KINDS[name]])}
+        for name in PARAMETER.findall(path)
+    ]
+
+
+def _query_parameters(query: Any) -> list[dict[str, Any]]:
+    if query is None:
+        return []
+    (_,), components = msgspec.json.schema_components([query], ref_template=_REF)
+    schema = components[query.__name__]
+    return [
+        {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": part}
+        for name, part in schema["properties"].items()
+    ]
+
+
+_ABOUT = (
+    "Leaderboards too big for exact ranks everywhere. Leaders get an exact rank; everybody else gets a percentile with"
+    " a proved interval around it."
+)

@@ -28,7 +28,7 @@ from hybrid.standings import Standings
 from hybrid.tail import Tail
 from hybrid.top import Top
 
-FRESH_S = 0.25  # how old may be what answers are made from, before it is looked at again
+FRESH_S = 0.1  # how old may be what answers are made from, before it is looked at again
 
 
 class Engine:

@@ -1,10 +1,11 @@
 """Samples: what is known of one shard of a window, each player's place known to within one gap.
 
-A ZSET says who stands at rank i in O(log n), so about 1,300 exact ranks say nearly everything about a shard of any
+A ZSET says who stands at rank i in O(log n), so about 1,200 exact ranks say nearly everything about a shard of any
 size (lua/sample.lua). They are taken closer together among the best:
 
     gap <= players / 1024      0.098 % of the players: the greatest width of an interval
     gap <= rank / 50           "top 0.3 %" is right to 2 % of itself
+    gap <= rank / 12           above the top's floor, where samples are for plots only
 
 A score that more players share than a gap holds is counted exactly, from end to end, and so is the score at the floor
 of the top. Which scores these are is known from the samples before; a new one costs a second look.
@@ -20,6 +21,7 @@ from hybrid.orderkey import Ints, Keys, OrderKey
 
 PARTS = 1024
 SLOPE = 50
+STEEP = 12
 MOST_HEAVY = 256  # scores that are counted exactly in a shard
 
 _SEEN, _SURE = 2, 3  # samples in a row of one score: counted from now on, and worth a second look

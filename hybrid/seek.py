@@ -25,6 +25,7 @@ from hybrid.reading import ask_all, run_all
 from hybrid.scripts import COUNT, SEEK
 
 ROWS_A_CALL = 1000
+NEAR = 50  # rows from a place within which its neighbours are read instead of halving on
 
 
 class Place(NamedTuple):
@@ -145,30 +146,44 @@ class Seeker:
     async def at_rank(self, board: Board, window: str, rank: int) -> Place | None:
         """The place of this rank, or None when there are fewer players.
 
-        Bisection over all shards at once: the middle row of the shard with most candidates left is sought in all of
-        them, and either what stands before it or the rest is no longer in question.
+        Rows may move while it is sought, so that none is left in question: then it begins again.
         """
-        views = await self._ask(board.tags, window, START, 0, 0)
-        low, high = [0] * len(views), [view.players for view in views]
-        wanted = rank - 1
-        if not 0 <= wanted < sum(high):
-            return None
         while True:
-            number = max(range(len(views)), key=lambda shard: high[shard] - low[shard])
-            if high[number] <= low[number]:
-                return None  # rows went away while we looked
+            views = await self._ask(board.tags, window, START, 0, 0)
+            if not 0 < rank <= sum(view.players for view in views):
+                return None
+            found = await self._bisect(board, window, rank - 1, [view.players for view in views])
+            if found is not None:
+                return found
+
+    async def _bisect(self, board: Board, window: str, wanted: int, high: list[int]) -> Place | None:
+        """The place that so many stand before, None if it got out of sight.
+
+        Over all shards at once: the middle row of the shard with most candidates left is sought in all of them, and
+        either what stands before it or the rest is no longer in question. Once it is near, the rows around have it.
+        """
+        low = [0] * len(high)
+        while True:
+            number = max(range(len(high)), key=lambda shard: high[shard] - low[shard])
             pivot = await self._row(board, number, window, (low[number] + high[number]) // 2)
-            if pivot is None:
+            if pivot is None or high[number] <= low[number]:
                 return None
             views = await self._ask(board.tags, window, pivot, 0, 0)
             ahead = sum(view.ahead for view in views)
-            if ahead == wanted:
-                return pivot
+            if abs(ahead - wanted) <= NEAR:
+                return await self._near(board, window, wanted, pivot)
             for shard, view in enumerate(views):
                 if ahead < wanted:
                     low[shard] = max(low[shard], view.ahead + (shard == number))
                 else:
                     high[shard] = min(high[shard], view.ahead)
+
+    async def _near(self, board: Board, window: str, wanted: int, place: Place) -> Place | None:
+        """The place that so many stand before, if it is among the rows around another one."""
+        around = await self.around(board, window, place, before=2 * NEAR, after=2 * NEAR)
+        rows = around.above + around.below
+        index = wanted - (around.ahead - len(around.above))
+        return rows[index] if 0 <= index < len(rows) else None
 
     async def rows(
         self, board: Board, window: str, after: Place = START, *, most: int | None = None

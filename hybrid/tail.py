@@ -2,7 +2,7 @@
 
     sample   one shard of a window is sampled and published, in one script (lua/sample.lua)
     served   what answers are made from: the view of all shards, and down to where the top can be trusted. Looked at
-             again every quarter of a second; a shard whose samples have not changed is not loaded again
+             again every tenth of a second; a shard whose samples have not changed is not loaded again
 
 Whoever reads a window says so in Redis, and the keeper samples what was asked for within the last minute. A window
 that nobody reads costs nothing.
@@ -23,6 +23,7 @@ from hybrid.reading import Question, ask_all, run_all
 from hybrid.samples import (
     PARTS,
     SLOPE,
+    STEEP,
     Samples,
     heavy_bounds,
     is_missing,
@@ -105,10 +106,12 @@ class Tail:
     async def _run_sampler(self, board: Board, shard: int, window: str, bounds: OrderKeys) -> bytes | None:
         keys = self._schema.shard(board.tags[shard])
         floor = self._top.known_floor(board, window)
+        first = 0.0  # nobody's key
         if np.isfinite(floor.key):
-            points = board.key.decode(np.array([floor.key])).points
+            first = floor.key
+            points = board.key.decode(np.array([first])).points
             bounds = np.union1d(bounds, score_bounds(points, board.key))
-        args: list[Argument] = [board.id, window, PARTS, SLOPE, *bounds.tolist()]
+        args: list[Argument] = [board.id, window, PARTS, SLOPE, STEEP, first, *bounds.tolist()]
         # It writes, and may be asked again all the same: whatever it publishes is true.
         calls = [([keys.meta, keys.record(window), keys.samples(window)], args)]
         (reply,) = await run_all(self._link, SAMPLE, calls)

@@ -8,7 +8,11 @@ import click
 # name -> where it is. A module of these imports what it needs late, so that listing them all stays quick.
 COMMANDS = {
     "key": "service.keys_command:key",
+    "load": "service.load_command:load",
     "serve": "service.serve:serve",
+    "standing": "service.ask_commands:standing",
+    "top": "service.ask_commands:top",
+    "verify": "service.verify_command:verify",
 }
 
 

@@ -51,7 +51,8 @@ def _operation(route: Route) -> dict[str, Any]:
         "responses": answers,
     }
     if route.bodies:
-        operation["requestBody"] = {"required": route.method == "POST", **_content(route.bodies, route.body_types)}
+        is_needed = route.method in ("POST", "PATCH")
+        operation["requestBody"] = {"required": is_needed, **_content(route.bodies, route.body_types)}
     if route.role is not None:
         operation["security"] = [{"key": []}, {}]
     return operation

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import lru_cache
 
 from msgspec import UNSET
 
@@ -18,6 +18,7 @@ from toptail import wire
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@lru_cache(maxsize=4096)
 def render_time(at_ms: int) -> datetime:
     return EPOCH + timedelta(milliseconds=at_ms)
 
@@ -28,27 +29,40 @@ def parse_time(time: wire.Time) -> int:
 
 
 def render_standing(found: standing.Standing) -> wire.Standing:
-    """A standing; what has no value is left out."""
-    common: dict[str, Any] = {
-        "player": UNSET if found.player is None else found.player,
-        "score": found.score,
-        "subscore": UNSET if found.subscore is None else found.subscore,
-        "at": UNSET if found.at_ms is None else render_time(found.at_ms),
-        "window": found.window,
-        "percentile": found.percentile,
-        "top_percent": found.top_percent,
-        "players": found.players,
-        "as_of": render_time(found.as_of_ms),
-        "seq": found.seq,
-    }
+    """A standing; what has no value is left out. (Spelled out: this is on the way of every question.)"""
+    player = UNSET if found.player is None else found.player
+    subscore = UNSET if found.subscore is None else found.subscore
+    at = UNSET if found.at_ms is None else render_time(found.at_ms)
+    as_of = render_time(found.as_of_ms)
     if isinstance(found, standing.Exact):
-        return wire.RankStanding(rank=found.rank, **common)
+        return wire.RankStanding(
+            player=player,
+            score=found.score,
+            subscore=subscore,
+            at=at,
+            window=found.window,
+            rank=found.rank,
+            percentile=found.percentile,
+            top_percent=found.top_percent,
+            players=found.players,
+            as_of=as_of,
+            seq=found.seq,
+        )
     return wire.PercentileStanding(
+        player=player,
+        score=found.score,
+        subscore=subscore,
+        at=at,
+        window=found.window,
+        percentile=found.percentile,
         percentile_low=found.percentile_low,
         percentile_high=found.percentile_high,
         rank_low=found.rank_low,
         rank_high=found.rank_high,
-        **common,
+        top_percent=found.top_percent,
+        players=found.players,
+        as_of=as_of,
+        seq=found.seq,
     )
 
 

@@ -20,6 +20,7 @@ import msgspec
 from hybrid.link import hide_password
 
 PREFIX = "TOPTAIL_"
+NOT_SETTINGS = ("TOPTAIL_URL", "TOPTAIL_API_KEY")  # of the commands that ask a service
 
 
 class BadSetting(Exception):
@@ -74,7 +75,7 @@ def load_settings(flags: Mapping[str, Any], environment: Mapping[str, str], file
     """The settings of a file, an environment and flags; flags that are None were not given."""
     found = {} if file is None else _read_file(file)
     for name, text in environment.items():
-        if name.startswith(PREFIX):
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS:
             found[name.removeprefix(PREFIX).lower()] = _parse_text(name.removeprefix(PREFIX).lower(), text)
     found.update({name: value for name, value in flags.items() if value is not None})
     return make_settings(found)

@@ -1,5 +1,6 @@
 """Where players stand: standings, pages, neighbours, quantiles, bins, export."""
 
+import logging
 from collections.abc import AsyncIterator
 from io import BytesIO
 from typing import Annotated, Any, Literal
@@ -8,8 +9,10 @@ import msgspec
 import pyarrow as pa
 from aiohttp import web
 from msgspec import UNSET, Meta
+from redis.exceptions import ResponseError
 
 from hybrid.config import Board
+from hybrid.errors import HybridError
 from hybrid.events import check_player
 from hybrid.seek import Entry
 from service.board_routes import BOARD
@@ -21,6 +24,8 @@ from service.score_routes import PLAYER
 from toptail import wire
 
 EXPORT_ROWS = 1000
+
+log = logging.getLogger(__name__)
 
 
 class WindowQuery(wire.Request):
@@ -161,9 +166,15 @@ async def get_export(call: Call) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": ARROW if is_arrow else NDJSON})
     rows = call.state.engine.pages.rows(board, window=query.window)
     await response.prepare(call.request)
-    async for chunk in _arrow_chunks(board, rows) if is_arrow else _line_chunks(board, rows):
-        await response.write(chunk)
-    await response.write_eof()
+    try:
+        async for chunk in _arrow_chunks(board, rows) if is_arrow else _line_chunks(board, rows):
+            await response.write(chunk)
+        await response.write_eof()
+    except (HybridError, ResponseError) as error:
+        # Part of it is out already: only a connection that breaks says that the rest is missing.
+        log.warning("export broke off", extra={"board": board.name, "reason": str(error)})
+        if call.request.transport is not None:
+            call.request.transport.abort()
     return response
 
 

@@ -18,7 +18,7 @@ def test_5000_made_up_requests_get_no_answer_off_the_schema(tmp_path: Path) -> N
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIG), "--no-color", "run"),
-                *("--seed", "1", "--max-examples", "250", f"{service.url}/openapi.json"),
+                *("--seed", "1", "--max-examples", "320", f"{service.url}/openapi.json"),
             ],
             capture_output=True,
             text=True,
@@ -26,8 +26,7 @@ def test_5000_made_up_requests_get_no_answer_off_the_schema(tmp_path: Path) -> N
             timeout=600,
             check=False,
         )
-    print(done.stdout[-6000:])  # shown where the test fails
     cases = re.search(r"(\d+) generated", done.stdout)
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.returncode == 0, done.stdout[-6000:]
     assert cases is not None
     assert int(cases[1]) >= 5000

@@ -3,7 +3,9 @@
     batcher = Batcher(answer_many)        # async (list of questions) -> list of answers
     answer = await batcher.ask(question)
 
-Bounded: when too many questions wait, further ones are refused at once instead of piling up.
+While a call is on its way, questions wait for the next one: under load the calls grow by themselves. A call that takes
+long holds nobody up: then the next one goes beside it. Bounded: when too many questions wait, further ones are refused
+at once instead of piling up.
 """
 
 import asyncio
@@ -11,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from hybrid.errors import Overloaded
+
+PATIENCE_S = 0.05  # how long questions wait for a call that is on its way
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
@@ -25,6 +29,7 @@ class Batcher(Generic[Question, Answer]):
         self._waiting: list[tuple[Question, asyncio.Future[Answer]]] = []
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._patient_until_s = 0.0
 
     @property
     def is_idle(self) -> bool:
@@ -35,16 +40,21 @@ class Batcher(Generic[Question, Answer]):
         if self._in_flight >= self._most:
             raise Overloaded(f"{self._in_flight} questions are waiting already")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        if not self._waiting:
-            task = asyncio.create_task(self._flush())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
         self._waiting.append((question, future))
         self._in_flight += 1
+        if not self._tasks or asyncio.get_running_loop().time() > self._patient_until_s:
+            task = asyncio.create_task(self._drain())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         try:
             return await future
         finally:
             self._in_flight -= 1
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            self._patient_until_s = asyncio.get_running_loop().time() + PATIENCE_S
+            await self._flush()
 
     async def _flush(self) -> None:
         batch, self._waiting = self._waiting, []

@@ -106,6 +106,12 @@ class OrderKey:
         points = packed >> self.subscore.bits
         return Parts(self.score.value(points), self.subscore.value(subpoints), self.time.value(ticks))
 
+    def points(self, keys: Keys) -> Ints:
+        """The scores of keys, in points."""
+        distance = (keys.view(np.int64) - self._base) >> self._tie_bits
+        points: Ints = self.score.value(distance)
+        return points
+
     def split(self, keys: Keys) -> tuple[Ints, Ints]:
         """The distance from the best score, and what tells keys of one score apart."""
         packed: Ints = keys.view(np.int64) - self._base

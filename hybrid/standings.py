@@ -28,7 +28,6 @@ from hybrid.seek import Place, Seeker
 from hybrid.standing import Bools, Moment, Rows, Standing, estimated_places, exact_places, parse_ranking
 from hybrid.tail import Served, Tail
 from hybrid.top import Leaders, Top
-from hybrid.view import View
 
 NEWCOMER = b"\xff"  # comes after every player of the same key: no UTF-8 begins so
 
@@ -165,8 +164,8 @@ class Standings:
             moment = Moment(view.players, view.as_of_ms, min(view.seq, top.seq))
             # Whoever shares the floor's score shares it with players who are not in the top.
             key = question.board.key
-            points = key.decode(keys).points
-            is_cut = points == key.decode(top.floor.key).points
+            points = key.points(keys)
+            is_cut = points == key.points(np.array([top.floor.key]))
             counts = view.up_to(key.worst(points))
             up_to = np.where(is_cut, counts.low, up_to)
             is_known = ~is_cut | (counts.low == counts.high)
@@ -189,31 +188,32 @@ class Standings:
         if not rows.size or view is None or view.players < 2 or top.rows < top_n:
             return rows
         keys = question.rows.keys[rows]
-        points = key.decode(keys).points
+        points = key.points(keys)
         up_to = view.up_to(key.worst(points))
         unique = view.ahead(keys, question.names_of(rows)) if question.own else up_to.bounds
         position = view.before(key.best(points)).bounds if question.ranking == "competition" else unique
         ahead = 0 if question.ranking == "competition" else top.rows
-        is_cut = points == key.decode(top.floor.key).points
-        not_worse = np.where(is_cut, top.rows, await self._up_to_floor(question, top, view))
+        is_cut = points == key.points(np.array([top.floor.key]))
+        not_worse = np.where(is_cut, top.rows, await self._up_to_floor(question, top, served))
         places = estimated_places(view, position, up_to, own=question.own, ahead=ahead, not_worse=not_worse)
         moment = Moment(view.players + 1 - question.own, view.as_of_ms, min(view.seq, top.seq))
         question.rows.settle(rows, places, moment, is_exact=False)
         is_open: Bools = is_cut & (up_to.low < up_to.high)
         return rows[is_open]
 
-    async def _up_to_floor(self, question: _Question, top: Leaders, view: View) -> int:
+    async def _up_to_floor(self, question: _Question, top: Leaders, served: Served) -> int:
         """How many have the floor's score or a better one: nobody behind may stand better than they do.
 
         Counted where the samples do not say it, because the floor has moved since: whoever shares that score is counted
         then, and told exactly.
         """
-        board, floor = question.board, np.array([top.floor.key])
-        up_to = view.up_to(board.key.worst(board.key.decode(floor).points))
-        if up_to.low[0] == up_to.high[0]:
-            return max(int(up_to.low[0]), top.rows)
-        counted = await self._seek.count(board, question.rows.window, floor, [top.floor.player])
-        return max(int(counted.up_to[0]), top.rows)
+        known = served.up_to(top.floor.key, question.board.key)
+        if known is None:
+            counted = await self._seek.count(
+                question.board, question.rows.window, np.array([top.floor.key]), [top.floor.player]
+            )
+            known = int(counted.up_to[0])
+        return max(known, top.rows)
 
     async def _count(self, question: _Question, rows: Ints) -> None:
         """Place rows by counting in all shards."""

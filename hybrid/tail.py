@@ -11,7 +11,7 @@ that nobody reads costs nothing.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from hybrid.config import Board
 from hybrid.keys import Keys
 from hybrid.link import Argument, Link
 from hybrid.orderkey import Keys as OrderKeys
+from hybrid.orderkey import OrderKey
 from hybrid.reading import Question, ask_all, run_all
 from hybrid.samples import (
     PARTS,
@@ -50,6 +51,14 @@ class Served:
     top: Leaders | None
     shards: tuple[Samples | None, ...]
     loaded_s: float
+    _up_to: dict[float, int | None] = field(default_factory=dict)
+
+    def up_to(self, floor: float, key: OrderKey) -> int | None:
+        """How many have the score of a floor or a better one, None if the samples do not say; worked out once."""
+        if floor not in self._up_to and self.view is not None:
+            counts = self.view.up_to(key.worst(key.points(np.array([floor]))))
+            self._up_to[floor] = int(counts.low[0]) if counts.low[0] == counts.high[0] else None
+        return self._up_to.get(floor)
 
 
 class Tail:

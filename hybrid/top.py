@@ -267,7 +267,7 @@ class Top:
     async def leaders(self, board: Board, window: str, players: Sequence[bytes], keys: OrderKeys) -> Leaders | None:
         """What the top says of players who are believed to have these keys; None while nothing is proved."""
         names = self._schema.board(board.id)
-        points = board.key.decode(keys).points
+        points = board.key.points(keys)
         ends = zip(players, board.key.best(points).tolist(), board.key.worst(points).tolist(), strict=True)
         args: list[Argument] = [window, len(board.tags), *(part for end in ends for part in end)]
         (reply,) = await run_all(self._link, LEADERS, [([names.state, names.top(window)], args)])

@@ -64,11 +64,11 @@ class _Steps:
 
     def at(self, x: Keys) -> Ints:
         """The height at keys: before all places that have them."""
-        return self.heights[np.searchsorted(self.keys, x, "left")]
+        return self.heights[self.keys.searchsorted(x, "left")]
 
     def at_places(self, x: Keys, players: Sequence[bytes]) -> Ints:
         """The height at places: among places of one key the player decides."""
-        first, end = np.searchsorted(self.keys, x, "left"), np.searchsorted(self.keys, x, "right")
+        first, end = self.keys.searchsorted(x, "left"), self.keys.searchsorted(x, "right")
         for row in np.flatnonzero(first < end).tolist():
             first[row] = bisect_left(self.names, players[row], first[row], end[row])
         return self.heights[first]

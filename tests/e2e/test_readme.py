@@ -32,7 +32,11 @@ def test_the_curls_print_what_the_readme_shows(service: Service) -> None:
     (shown,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
     printed = [
         subprocess.run(
-            ["/bin/bash", "-c", line.replace(ADDRESS, service.url)], capture_output=True, text=True, timeout=20, check=True
+            ["/bin/bash", "-c", line.replace(ADDRESS, service.url)],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
         ).stdout
         for line in commands.splitlines()
     ]

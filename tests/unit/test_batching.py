@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hybrid.batching import Batcher
+from hybrid.batching import PATIENCE_S, Batcher
 from hybrid.errors import Overloaded
 
 
@@ -75,5 +75,31 @@ def test_too_many_questions_are_refused_at_once() -> None:
             await batcher.ask(4)
         for task in waiting:
             task.cancel()
+
+    asyncio.run(main())
+
+
+def test_questions_wait_for_a_call_that_is_on_its_way_but_not_for_long() -> None:
+    calls: list[list[int]] = []
+    gate = asyncio.Event()
+
+    async def answer(numbers: list[int]) -> Sequence[int]:
+        calls.append(numbers)
+        if 0 in numbers:
+            await gate.wait()
+        return numbers
+
+    async def main() -> None:
+        batcher = Batcher(answer)
+        stuck = asyncio.create_task(batcher.ask(0))
+        await asyncio.sleep(0.001)
+        waiting = [asyncio.create_task(batcher.ask(n)) for n in (1, 2)]
+        await asyncio.sleep(0.001)
+        assert calls == [[0]]
+        await asyncio.sleep(PATIENCE_S)
+        assert await batcher.ask(3) == 3
+        assert calls == [[0], [1, 2, 3]]
+        gate.set()
+        assert await asyncio.gather(stuck, *waiting) == [0, 1, 2]
 
     asyncio.run(main())

@@ -43,6 +43,7 @@ class Engine:
         random: random.Random | None = None,
         settings: RecordSettings | None = None,
         fresh_s: float = FRESH_S,
+        is_silent: bool = False,  # reads without saying so: what only such an engine reads is not sampled for it
     ) -> None:
         settings = settings or RecordSettings()
         schema, clock, dice = Keys(prefix), now_ms or _wall_clock_ms, random or _system_random()
@@ -50,7 +51,7 @@ class Engine:
         self.grace_ms = settings.grace_ms
         self.seek = Seeker(link, schema)
         self.top = Top(link, schema, random=dice)
-        self.tail = Tail(link, schema, self.top, now_ms=clock, fresh_s=fresh_s)
+        self.tail = Tail(link, schema, self.top, now_ms=clock, fresh_s=fresh_s, is_silent=is_silent)
         self.record = Record(link, schema, now_ms=clock, random=dice, settings=settings, follow=self.top.follow)
         self.boards = Boards(link, schema, now_ms=clock, random=dice, on_delete=self._forget)
         self.past = PastWindows(link, schema, self.seek, self.tail, now_ms=clock, grace_ms=settings.grace_ms)

@@ -138,7 +138,7 @@ class Keeper:
 
     async def _tick(self) -> Tick:
         stale: list[_Slice] = []
-        for board, windows in await self._wanted():
+        for board, windows in await self.wanted():
             await self._engine.top.tend(board, windows)
             stale += await self._stale(board, windows)
         sampled = 0
@@ -176,7 +176,7 @@ class Keeper:
             elif window.is_closed(now_ms, grace_ms) and name.encode() not in written:
                 await self._engine.past.write_down(board, name, is_whole=True)
 
-    async def _wanted(self) -> list[tuple[Board, list[str]]]:
+    async def wanted(self) -> list[tuple[Board, list[str]]]:
         """What was asked for within the last minute."""
         key, long_ago_ms = self._engine.schema.wanted, self._engine.now_ms() - WANTED_MS
         commands: list[Command] = [

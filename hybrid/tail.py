@@ -64,12 +64,22 @@ class Served:
 class Tail:
     """The samples of all boards behind one link."""
 
-    def __init__(self, link: Link, schema: Keys, top: Top, *, now_ms: Callable[[], int], fresh_s: float) -> None:
+    def __init__(
+        self,
+        link: Link,
+        schema: Keys,
+        top: Top,
+        *,
+        now_ms: Callable[[], int],
+        fresh_s: float,
+        is_silent: bool = False,
+    ) -> None:
         self._link = link
         self._schema = schema
         self._top = top
         self._now_ms = now_ms
         self._fresh_s = fresh_s
+        self._is_silent = is_silent
         self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()
         self._loading: dict[tuple[str, str], asyncio.Task[Served]] = {}
         self._said_ms: dict[tuple[str, str], int] = {}
@@ -172,7 +182,7 @@ class Tail:
 
     async def _say_wanted(self, board: Board, window: str) -> None:
         name, now_ms = (board.id, window), self._now_ms()
-        if now_ms - self._said_ms.get(name, 0) < _SAY_AGAIN_MS:
+        if self._is_silent or now_ms - self._said_ms.get(name, 0) < _SAY_AGAIN_MS:
             return
         key = self._schema.wanted
         await ask_all(self._link, [(key, ("ZADD", key, now_ms, f"{board.id} {board.name} {window}"))])

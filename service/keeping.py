@@ -9,11 +9,13 @@ from redis.exceptions import ResponseError
 from hybrid.engine import Engine
 from hybrid.errors import HybridError
 from hybrid.keeper import Keeper, KeeperSettings, Tick
+from service.auditing import measure_boards
 from service.engines import make_engine
 from service.metrics import Metrics
 from service.orders import Orders, run_child, work_until
 from service.redis_facts import read_ack, read_info
 
+AUDIT_S = 15.0  # between audits
 LOOK_S = 5.0  # between looks at Redis' figures
 REWRITE_BYTES = 64 * 1024 * 1024  # below this an append-only file is left as it is
 
@@ -22,11 +24,13 @@ log = logging.getLogger(__name__)
 
 async def keep(orders: Orders, stop: asyncio.Event) -> None:
     """Keep house until told to stop."""
-    engine, metrics = make_engine(orders), orders.make_metrics()
+    engine, metrics = make_engine(orders, is_silent=True), orders.make_metrics()
     settings = KeeperSettings(share=orders.settings.sampling_share)
     keeper = Keeper(engine, settings, on_tick=lambda tick: _count(metrics, tick))
     try:
-        await work_until(stop, keeper.run(), _look(engine, metrics, orders), _save(metrics))
+        await work_until(
+            stop, keeper.run(), _look(engine, metrics, orders), _audit(engine, keeper, metrics), _save(metrics)
+        )
     finally:
         await engine.link.close()
 
@@ -35,6 +39,16 @@ def _count(metrics: Metrics, tick: Tick) -> None:
     metrics.add("toptail_samples_taken", by=tick.sampled)
     metrics.set("toptail_keeper_tick_timestamp_seconds", time.time())
     metrics.set("toptail_digest_age_seconds", tick.oldest_s)
+
+
+async def _audit(engine: Engine, keeper: Keeper, metrics: Metrics) -> None:
+    """Compare what is served with what is true, now and then."""
+    while True:
+        await asyncio.sleep(AUDIT_S)
+        try:
+            await measure_boards(engine, await keeper.wanted(), metrics)
+        except (HybridError, ResponseError) as error:
+            log.debug("no audit", extra={"reason": str(error)})
 
 
 async def _save(metrics: Metrics) -> None:

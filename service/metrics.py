@@ -27,6 +27,8 @@ COUNTERS = {
     "toptail_requests": ("Requests by route and status", ("route", "status")),
     "toptail_scores": ("Scores by what became of them", ("status",)),
     "toptail_samples_taken": ("Shards sampled by the keeper", ()),
+    "toptail_audited_standings": ("Standings that were compared with exact ones", ()),
+    "toptail_audit_violations": ("Of these, not true within the events in between", ()),
     "toptail_restarts": ("Processes that died and were started again", ("process",)),
 }
 HISTOGRAMS = {
@@ -39,6 +41,9 @@ GAUGES: dict[str, tuple[str, tuple[str, ...], Callable[[Iterable[float]], float]
     "toptail_keeper_lag_seconds": ("How long ago that was", (), max),
     "toptail_digest_age_seconds": ("Age of the oldest samples that are behind their shard", (), max),
     "toptail_redis_used_bytes": ("Memory that Redis uses", (), max),
+    "toptail_audited_error_percent": ("Greatest error of a served percentile in the last audit", ("board",), max),
+    "toptail_board_players": ("Players of boards that are being asked for", ("board",), max),
+    "toptail_shard_players": ("Players of their largest shard", ("board",), max),
 }
 
 Labels = tuple[str, ...]
@@ -67,6 +72,10 @@ class Metrics(Collector):
     def set(self, name: str, value: float, *labels: str) -> None:
         """Set a gauge."""
         self._row(name, labels, 1)[0] = value
+
+    def clear(self, name: str) -> None:
+        """Forget a metric's labels: what is set next is all there is."""
+        self.rows.pop(name, None)
 
     def save(self) -> None:
         """Write this process' numbers where the others find them."""

@@ -75,7 +75,13 @@ class LossyLink:
 
 
 def make_engine(
-    link: Link, clock: Clock | None = None, *, prefix: str | None = None, seed: int = 0, fresh_s: float = FRESH_S
+    link: Link,
+    clock: Clock | None = None,
+    *,
+    prefix: str | None = None,
+    seed: int = 0,
+    fresh_s: float = FRESH_S,
+    is_silent: bool = False,
 ) -> Engine:
     """An engine with keys of its own, a clock that stands still and dice that are known."""
     return Engine(
@@ -85,6 +91,7 @@ def make_engine(
         random=random.Random(seed),
         settings=RecordSettings(timeout_s=3.0),
         fresh_s=fresh_s,
+        is_silent=is_silent,
     )
 
 

@@ -29,6 +29,7 @@ class Batcher(Generic[Question, Answer]):
         self._waiting: list[tuple[Question, asyncio.Future[Answer]]] = []
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._drains = 0
         self._patient_until_s = 0.0
 
     @property
@@ -42,7 +43,8 @@ class Batcher(Generic[Question, Answer]):
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, future))
         self._in_flight += 1
-        if not self._tasks or asyncio.get_running_loop().time() > self._patient_until_s:
+        if not self._drains or asyncio.get_running_loop().time() > self._patient_until_s:
+            self._drains += 1
             task = asyncio.create_task(self._drain())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -52,9 +54,13 @@ class Batcher(Generic[Question, Answer]):
             self._in_flight -= 1
 
     async def _drain(self) -> None:
-        while self._waiting:
-            self._patient_until_s = asyncio.get_running_loop().time() + PATIENCE_S
-            await self._flush()
+        try:
+            while self._waiting:
+                self._patient_until_s = asyncio.get_running_loop().time() + PATIENCE_S
+                await self._flush()
+        finally:
+            # Here, and not when the task is found to be over: a caller whose answer just came may ask again before that.
+            self._drains -= 1
 
     async def _flush(self) -> None:
         batch, self._waiting = self._waiting, []

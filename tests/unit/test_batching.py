@@ -103,3 +103,20 @@ def test_questions_wait_for_a_call_that_is_on_its_way_but_not_for_long() -> None
         assert await asyncio.gather(stuck, *waiting) == [0, 1, 2]
 
     asyncio.run(main())
+
+
+def test_who_asks_again_as_soon_as_he_is_answered_is_answered_again() -> None:
+    async def echo(numbers: list[int]) -> Sequence[int]:
+        await asyncio.sleep(0)
+        return numbers
+
+    async def main() -> None:
+        batcher = Batcher(echo)
+
+        async def ask_on() -> int:
+            return sum([await batcher.ask(number) for number in range(100)])
+
+        async with asyncio.timeout(5):
+            assert await asyncio.gather(*(ask_on() for _ in range(20))) == [4950] * 20
+
+    asyncio.run(main())

@@ -59,7 +59,7 @@ class Batcher(Generic[Question, Answer]):
                 self._patient_until_s = asyncio.get_running_loop().time() + PATIENCE_S
                 await self._flush()
         finally:
-            # Here, and not when the task is found to be over: a caller whose answer just came may ask again before that.
+            # Here, and not when the task is over: a caller whose answer just came may ask again before that.
             self._drains -= 1
 
     async def _flush(self) -> None:

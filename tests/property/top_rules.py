@@ -53,7 +53,7 @@ RULES: dict[str, Callable[[], AbstractContextManager[None]]] = {
         "APPLY", "if applied ~= BEFORE then return {'at', applied} end", ""
     ),
     "a row that is no longer better than the floor goes out": lambda: without(
-        "APPLY", "redis.call('ZREM', window.top, player)", ""
+        "APPLY", "redis.call('ZREM', window.top, unpack(worse, from, math.min(from + STEP - 1, #worse)))", ""
     ),
     "the floor moves when rows are dropped": lambda: without(
         "APPLY", "redis.call('HSET', KEYS[1], 'f:' .. window.name, first[2] .. '\\n' .. first[1])", ""

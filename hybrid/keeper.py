@@ -37,8 +37,6 @@ if owner and owner ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 """)
-
-
 _RELEASE = Script("""
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
@@ -68,6 +66,10 @@ class _Slice(NamedTuple):
     board: Board
     shard: int
     window: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.board.tags[self.shard]} {self.window}"
 
 
 class _Budget:
@@ -110,7 +112,7 @@ class Keeper:
         self._on_tick = on_tick
         self._owner = f"{engine.random.getrandbits(64):x}"
         self._budget = _Budget(self._settings.share)
-        self._sampled_s: dict[_Slice, float] = {}
+        self._sampled_s: dict[str, float] = {}
 
     async def run(self) -> None:
         """Keep house until cancelled."""
@@ -143,14 +145,15 @@ class Keeper:
             stale += await self._stale(board, windows)
         sampled = 0
         loop = asyncio.get_running_loop()
-        for part in sorted(stale, key=lambda part: self._sampled_s.get(part, 0.0)):
+        for part in sorted(stale, key=lambda part: self._sampled_s.get(part.name, 0.0)):
             if not self._budget.allows(loop.time()):
                 break
-            began_s = self._sampled_s[part] = loop.time()
+            began_s = self._sampled_s[part.name] = loop.time()
             await self._engine.tail.sample(part.board, part.shard, part.window)
             self._budget.spend(loop.time() - began_s)
             sampled += 1
-        self._sampled_s = {part: self._sampled_s[part] for part in stale if part in self._sampled_s}
+        names = {part.name for part in stale}
+        self._sampled_s = {name: at_s for name, at_s in self._sampled_s.items() if name in names}
         now_s = loop.time()
         return Tick(sampled, now_s - min(self._sampled_s.values(), default=now_s))
 

@@ -1,9 +1,9 @@
 """What is there beside the API: health, metrics, the schema and its page, the landing page. All of it works offline."""
 
+from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 from msgspec import UNSET
@@ -13,9 +13,6 @@ from hybrid.errors import HybridError
 from service.board_routes import NoQuery
 from service.routes import Call, Route
 from toptail import wire
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "favicon-32x32.png": "image/png"}
 
@@ -61,7 +58,7 @@ async def get_landing(call: Call) -> web.Response:
     return web.Response(text=page, content_type="text/html")
 
 
-def _landing_rows(boards: list[tuple[str, str, str]]) -> "Iterator[str]":
+def _landing_rows(boards: list[tuple[str, str, str]]) -> Iterator[str]:
     for name, title, windows in boards:
         link = f'<a href="/v1/boards/{escape(name)}/top">{escape(name)}</a>'
         yield f"<tr><td>{link}</td><td>{escape(title)}</td><td>{escape(windows)}</td></tr>"

@@ -1,4 +1,8 @@
-"""/openapi.json, made of the routes and the wire types: there is no second description that could differ."""
+"""/openapi.json, made of the routes and the wire types: there is no second description that could differ.
+
+It is OpenAPI 3.0, which the bundled page and every generator of clients read; what msgspec says in the words of 3.1 is
+put into those of 3.0 at the end (`_in_words_of_3_0`).
+"""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -23,11 +27,11 @@ def make_openapi(routes: Sequence[Route]) -> dict[str, Any]:
     for route in routes:
         paths.setdefault(route.plain_path, {})[route.method.lower()] = _operation(route)
     return {
-        "openapi": "3.1.0",
+        "openapi": "3.0.3",
         "info": {"title": "toptail", "version": version("toptail"), "description": _ABOUT},
-        "paths": paths,
+        "paths": _in_words_of_3_0(paths),
         "components": {
-            "schemas": components,
+            "schemas": _in_words_of_3_0(components),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -47,6 +51,7 @@ def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
+        "tags": [route.subject],
         "parameters": [*_path_parameters(route.path), *_query_parameters(route.query)],
         "responses": answers,
     }
@@ -88,6 +93,25 @@ def _query_parameters(query: Any) -> list[dict[str, Any]]:
     ]
 
 
+def _in_words_of_3_0(part: Any) -> Any:
+    """ "A or null" as a nullable A, "an integer or a number" as a number, all the way down."""
+    if isinstance(part, list):
+        return [_in_words_of_3_0(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    said = {name: _in_words_of_3_0(each) for name, each in part.items()}
+    choices = said.get("anyOf")
+    if choices is None:
+        return said
+    needless = [_NULL, _INTEGER] if _NUMBER in choices else [_NULL]
+    kept = [choice for choice in choices if choice not in needless]
+    if len(kept) < len(choices):
+        del said["anyOf"]
+        said |= kept[0] if len(kept) == 1 and "$ref" not in kept[0] else {"anyOf": kept}
+    return said | {"nullable": True} if _NULL in choices else said
+
+
+_NULL, _INTEGER, _NUMBER = ({"type": name} for name in ("null", "integer", "number"))
 _ABOUT = (
     "Leaderboards too big for exact ranks everywhere. Leaders get an exact rank; everybody else gets a percentile with"
     " a proved interval around it."

@@ -67,5 +67,11 @@ class Route:
         return PARAMETER.sub(r"{\1}", self.path)
 
     @property
+    def subject(self) -> str:
+        """What it is about: boards, scores, standings ..., after the module of its handler."""
+        module = self.handler.__module__.rpartition(".")[2]
+        return module.replace("_routes", "s") if module.endswith("_routes") else "service"
+
+    @property
     def name(self) -> str:
         return f"{self.method} {self.plain_path}"

@@ -1,4 +1,5 @@
-"""Ours beside the alternatives, measured: sketches beside other libraries, record and answers beside Redis commands.
+"""Ours beside the alternatives, measured: sketches beside other libraries, record and answers beside Redis commands,
+the service beside other handlers.
 
 In reading order. What all parts share:
 
@@ -33,4 +34,13 @@ answers_report):
     answers_audit.py    what is said against what is true     answers_refresh.py   what a sample costs
     answers_loads.py    many boards, few of them busy         answers_lookups.py   speed, beside a pipeline a caller
     answers_rows.py     pages under writes, and the export
+
+The service (service_part.py is one whole run; service_sizes, service_results, service_budgets, service_tables,
+service_report); it needs wrk:
+
+    service_stages.py     a Redis, and what wrk is aimed at   service_wrk.py       what wrk sends, and what it found
+    service_processes.py  everybody who takes part            service_peer.py      the bare and the naive handler
+    service_writer.py     a paced writer                      service_sender.py    scores over HTTP, in bulk
+    service_standings.py  standings, beside the peers         service_boards.py    the same on boards of all sizes
+    service_writes.py     bulk and single submits, a load
 """

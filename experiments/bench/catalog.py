@@ -1,20 +1,14 @@
 """The parts by name, imported only when asked for: the sketches' peers are an optional dependency."""
 
+from importlib import import_module
+from typing import cast
+
 from experiments.bench.parts import Part
 
-SKETCHES, RECORD, ANSWERS = "sketches", "record", "answers"
-PARTS = (SKETCHES, RECORD, ANSWERS)
+SKETCHES, RECORD, ANSWERS, SERVICE = "sketches", "record", "answers", "service"
+_MODULES = {SKETCHES: "sketch_part", RECORD: "record_part", ANSWERS: "answers_part", SERVICE: "service_part"}
+PARTS = tuple(_MODULES)
 
 
 def load_part(name: str) -> Part:
-    if name == ANSWERS:
-        from experiments.bench import answers_part
-
-        return answers_part
-    if name == RECORD:
-        from experiments.bench import record_part
-
-        return record_part
-    from experiments.bench import sketch_part
-
-    return sketch_part
+    return cast(Part, import_module(f"experiments.bench.{_MODULES[name]}"))

@@ -20,11 +20,12 @@ _INTRO = """\
 # Benchmarks
 
 How fast, how small and how wrong are the sketches, beside the libraries that one would otherwise take? How fast and how
-small is the record, beside bare commands to the same Redis? And how true and how quick are answers, beside counting?
-Each part was measured in one run in which ours and theirs took turns. Read times as ratios: another machine has others.
+small is the record, beside bare commands to the same Redis? How true and how quick are answers, beside counting? And
+how many requests does the service answer, beside a handler that does nothing and one that asks Redis each time? Each
+part was measured in one run in which ours and theirs took turns. Read times as ratios: another machine has others.
 
     make bench                          # measures, prints, saves experiments/results/bench/*.json
-    .venv/bin/toptail bench record      # one part only: sketches, record or answers
+    .venv/bin/toptail bench record      # one part only: sketches, record, answers or service
     .venv/bin/toptail bench --render    # writes this page from those files
 """
 

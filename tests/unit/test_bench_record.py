@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from experiments.bench import answers_part, durability, flights, memory, raw, record_part, sketch_part, stands, writes
+from experiments.bench import durability, flights, memory, raw, record_part, stands, writes
 from experiments.bench.batches import draw_players, make_batches, name_of
 from experiments.bench.boards import count_groups, list_logs, list_records
 from experiments.bench.budgets import is_broken
+from experiments.bench.catalog import PARTS, RECORD, load_part
 from experiments.bench.cli import bench
 from experiments.bench.parts import Job
 from experiments.bench.record_budgets import make_budgets
@@ -123,14 +124,14 @@ def test_the_committed_results_are_of_a_full_run() -> None:
 def test_without_a_name_all_parts_are_measured_and_saved(
     fast: Results, finds: Callable[[Results], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    sketches = sketch_part.parse_results((FOLDER / "sketches.json").read_text(encoding="utf-8"))
-    monkeypatch.setattr(sketch_part, "measure", lambda *_: sketches)
-    answers = answers_part.parse_results((FOLDER / "answers.json").read_text(encoding="utf-8"))
-    monkeypatch.setattr(answers_part, "measure", lambda *_: answers)
+    others = {name: load_part(name) for name in PARTS if name != RECORD}
+    saved = {name: part.parse_results((FOLDER / f"{name}.json").read_text("utf-8")) for name, part in others.items()}
+    for name, part in others.items():
+        monkeypatch.setattr(part, "measure", lambda *_, found=saved[name]: found)
     finds(fast)
-    missed = is_broken([*sketch_part.make_budgets(sketches), *answers_part.make_budgets(answers)])
+    missed = any(is_broken(part.make_budgets(saved[name])) for name, part in others.items())
     assert CliRunner().invoke(bench, ["--fast", "--out", str(tmp_path)]).exit_code == int(missed)
-    assert {path.name for path in tmp_path.iterdir()} == {"sketches.json", "record.json", "answers.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.json" for name in PARTS}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_without_a_redis_server_the_command_says_what_to_install(
 
 
 def test_the_record_is_measured_without_the_sketches_peers() -> None:
-    peers = "crick", "datasketches", "fastdigest", "tdigest"
+    peers = "crick", "fastdigest", "tdigest"
     code = f"import sys; sys.modules.update(dict.fromkeys({peers!r})); import experiments.bench.record_part"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 

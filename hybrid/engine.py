@@ -1,4 +1,4 @@
-"""The engine: all boards behind one Redis, opened and closed as one thing.
+"""The engine: all boards and trends behind one Redis, opened and closed as one thing.
 
     async with Engine(make_link("unix:///var/lib/toptail/redis.sock")) as engine:
         board, _ = await engine.boards.create("game1", BoardConfig())
@@ -27,12 +27,13 @@ from hybrid.seek import Seeker
 from hybrid.standings import Standings
 from hybrid.tail import Tail
 from hybrid.top import Top
+from hybrid.trends.trends import Trends
 
 FRESH_S = 0.1  # how old may be what answers are made from, before it is looked at again
 
 
 class Engine:
-    """Boards, records and answers over one link, which it closes."""
+    """Boards, records, answers and trends over one link, which it closes."""
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Engine:
         self.standings = Standings(self.record, self.top, self.tail, self.seek, self.past, now_ms=clock)
         self.distribution = Distribution(self.tail, self.seek, self.past, now_ms=clock)
         self.pages = Pages(self.record, self.seek, self.past, now_ms=clock)
+        self.trends = Trends(link, schema, self.boards, now_ms=clock, random=dice)
 
     async def remove_player(self, board: Board, player: str) -> bool:
         """Remove a player from every window, those long past included; False if he was nowhere."""

@@ -7,6 +7,7 @@ HybridError                 catch this one for all of them
 │   │   ├── AtOutOfRange    an event from before the board's time, or from the future
 │   │   └── RankingUnavailable   a kind of rank that is known of leaders only
 │   ├── BoardNotFound       no board of that name
+│   ├── TrendNotFound       no trend of that name
 │   ├── Conflict            a board of that name exists and differs; `fields` says in what
 │   └── Overloaded          too much is waiting already
 ├── RedisUnavailable        Redis could not be asked; nothing was written
@@ -53,6 +54,10 @@ class RankingUnavailable(InvalidField):
 
 class BoardNotFound(Refused):
     """No board of that name."""
+
+
+class TrendNotFound(Refused):
+    """No trend of that name."""
 
 
 class Conflict(Refused):

@@ -113,6 +113,7 @@ class Keeper:
         self._owner = f"{engine.random.getrandbits(64):x}"
         self._budget = _Budget(self._settings.share)
         self._sampled_s: dict[str, float] = {}
+        self.is_keeping = False  # whether this is the one who keeps house
 
     async def run(self) -> None:
         """Keep house until cancelled."""
@@ -120,7 +121,8 @@ class Keeper:
         try:
             while True:
                 try:
-                    if await self._has_lease():
+                    self.is_keeping = await self._has_lease()
+                    if self.is_keeping:
                         await self.tick()
                         if loop.time() >= next_round_s:
                             await self.round()
@@ -160,6 +162,7 @@ class Keeper:
     async def round(self) -> None:
         """Go through all boards: write down windows that are over, let old ones go, remove what was deleted."""
         await self._engine.boards.sweep()
+        await self._engine.trends.sweep()
         after = ""
         while page := await self._engine.boards.list(limit=_PAGE, after=after):
             for board in page:

@@ -20,7 +20,17 @@
     tt:{b}:touched:<w>    SET     players whom a log entry touched since the refill of window w began
     tt:{b}:past           HASH    window -> its leaders and digest when it was over, kept for ever (past.py)
     tt:wanted             ZSET    "<board id> <board> <window>" -> when it was last asked for, ms
+    tt:watched            ZSET    "<trend id> <window> top|all" -> the same for trends
     tt:keeper             STRING  who keeps house (keeper.py)
+    tt:trends             HASH    as tt:boards, for trends
+    tt:{t/p}:meta         HASH    id  the trend's; seq  rows that came in; events  what they sum to (own streams only)
+    tt:{t/p}:in           STREAM  rows of partition p of trend t that are yet to be folded, ids <seq>-<nonce>
+    tt:{t/p}:day:<d>, :min:<m>    as those of a shard
+    tt:{t/p}:pos          HASH    at    the last entry that the panes include; kept  which panes, and what they sum to
+    tt:{t/p}:pane:<l>:<n> STRING  pane number n of those that are l ms long (trends/pane.py)
+    tt:{t}:top:<w>        STRING  window w as the keeper merged it: its heaviest items (trends/publishing.py)
+    tt:{t}:all:<w>        STRING  the same for any item
+    tt:{t}:hidden         SET     items that are kept off the board
     tt:rate, tt:{b/s}:rate   ZSET    API key, player -> when he may go on, where rates are limited (service/limits.py)
 
 `tt` is a setting. b is the board's id and s the shard, with a suffix that spreads the shards over a cluster's slots.
@@ -64,6 +74,14 @@ class Keys:
         return f"{self.prefix}:wanted"
 
     @property
+    def trends(self) -> str:
+        return f"{self.prefix}:trends"
+
+    @property
+    def watched(self) -> str:
+        return f"{self.prefix}:watched"
+
+    @property
     def keeper(self) -> str:
         return f"{self.prefix}:keeper"
 
@@ -72,6 +90,12 @@ class Keys:
 
     def board(self, board_id: str) -> "BoardKeys":
         return BoardKeys(f"{self.prefix}:{{{board_id}}}")
+
+    def partition(self, tag: str) -> "PartitionKeys":
+        return PartitionKeys(f"{self.prefix}:{{{tag}}}")
+
+    def trend(self, trend_id: str) -> "TrendKeys":
+        return TrendKeys(f"{self.prefix}:{{{trend_id}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +144,51 @@ class BoardKeys:
 
     def touched(self, window: str) -> str:
         return f"{self.stem}:touched:{window}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKeys:
+    """The keys of one (trend, partition)."""
+
+    stem: str
+
+    @property
+    def meta(self) -> str:
+        return f"{self.stem}:meta"
+
+    @property
+    def stream(self) -> str:
+        return f"{self.stem}:in"
+
+    @property
+    def position(self) -> str:
+        return f"{self.stem}:pos"
+
+    def pane(self, pane_ms: int, number: int) -> str:
+        return f"{self.stem}:pane:{pane_ms}:{number}"
+
+    def day(self, day: int) -> str:
+        return f"{self.stem}:day:{day}"
+
+    def minute(self, minute: int) -> str:
+        return f"{self.stem}:min:{minute}"
+
+
+@dataclass(frozen=True, slots=True)
+class TrendKeys:
+    """The keys of a trend that belong to no partition."""
+
+    stem: str
+
+    @property
+    def hidden(self) -> str:
+        return f"{self.stem}:hidden"
+
+    def top(self, window: str) -> str:
+        return f"{self.stem}:top:{window}"
+
+    def all(self, window: str) -> str:
+        return f"{self.stem}:all:{window}"
 
 
 def make_tags(board_id: str, shards: int) -> tuple[str, ...]:

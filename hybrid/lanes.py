@@ -33,8 +33,9 @@ from hybrid.log import (
 from hybrid.orderkey import Keys
 from hybrid.outcomes import Outcomes, Status
 from hybrid.parts import Part
+from hybrid.place import Reply
 from hybrid.scripts import WRITE
-from hybrid.shard import Reply, Shard
+from hybrid.shard import Shard
 from hybrid.windows import DAY_MS, Window
 
 GROUP_ITEMS = 2000

@@ -20,6 +20,7 @@ from hashlib import blake2b
 from operator import mul
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 MAX_BYTES = 512  # 128 characters of 4 bytes
@@ -57,13 +58,21 @@ class ShardHash:
         if len(players) <= _FEW:
             return np.array([self.of(player) for player in players], np.int64)
         lengths = np.fromiter(map(len, players), np.int64, len(players))
-        ends = np.cumsum(lengths)
-        data = np.frombuffer(b"".join(players) + bytes(4), np.uint8)
+        return self._of_spans(b"".join(players), np.cumsum(lengths) - lengths, lengths)
+
+    def of_arrow(self, players: pa.LargeStringArray) -> Numbers:
+        """The same for an Arrow array without nulls, straight from its buffers."""
+        _, offsets, data = players.buffers()
+        ends = np.frombuffer(offsets, np.int64)[players.offset : players.offset + len(players) + 1]
+        text = b"" if data is None else data.to_pybytes()
+        return self._of_spans(text, ends[:-1], np.diff(ends))
+
+    def _of_spans(self, text: bytes, starts: Numbers, lengths: Numbers) -> Numbers:
+        data = np.frombuffer(text + bytes(4), np.uint8)
         # The word that begins at each byte; what it holds of the next player is cut off below.
         words = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))
-        starts = ends - lengths
         totals = self._keys[0] + self._keys[1] * lengths.astype(np.uint64)
-        for number in range((int(lengths.max()) + 3) // 4):
+        for number in range((int(lengths.max(initial=0)) + 3) // 4):
             left = lengths - 4 * number
             rows = np.flatnonzero(left > 0)
             word = words[starts[rows] + 4 * number].astype(np.uint64)

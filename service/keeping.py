@@ -1,4 +1,4 @@
-"""The keeper as a process: hybrid/keeper.py, its metrics, and the size of our own Redis' append-only file."""
+"""The keeper as a process: of boards and of trends, with its metrics, and the size of our Redis' append-only file."""
 
 import asyncio
 import logging
@@ -9,6 +9,7 @@ from redis.exceptions import ResponseError
 from hybrid.engine import Engine
 from hybrid.errors import HybridError
 from hybrid.keeper import Keeper, KeeperSettings, Tick
+from hybrid.trends.keeper import TrendKeeper, TrendTick
 from service.auditing import measure_boards
 from service.engines import make_engine
 from service.metrics import Metrics
@@ -27,9 +28,17 @@ async def keep(orders: Orders, stop: asyncio.Event) -> None:
     engine, metrics = make_engine(orders, is_silent=True), orders.make_metrics()
     settings = KeeperSettings(share=orders.settings.sampling_share)
     keeper = Keeper(engine, settings, on_tick=lambda tick: _count(metrics, tick))
+    trends = TrendKeeper(
+        engine.trends, has_lease=lambda: keeper.is_keeping, on_tick=lambda ticks: _count_trends(metrics, ticks)
+    )
     try:
         await work_until(
-            stop, keeper.run(), _look(engine, metrics, orders), _audit(engine, keeper, metrics), _save(metrics)
+            stop,
+            keeper.run(),
+            trends.run(),
+            _look(engine, metrics, orders),
+            _audit(engine, keeper, metrics),
+            _save(metrics),
         )
     finally:
         await engine.link.close()
@@ -39,6 +48,16 @@ def _count(metrics: Metrics, tick: Tick) -> None:
     metrics.add("toptail_samples_taken", by=tick.sampled)
     metrics.set("toptail_keeper_tick_timestamp_seconds", time.time())
     metrics.set("toptail_digest_age_seconds", tick.oldest_s)
+
+
+def _count_trends(metrics: Metrics, ticks: list[TrendTick]) -> None:
+    for name in ("events", "floor"):
+        metrics.clear(f"toptail_trend_{name}")
+    for tick in ticks:
+        for fate in ("counted", "late", "capped"):
+            metrics.set("toptail_trend_events", getattr(tick.sums, fate), tick.trend, fate)
+        metrics.set("toptail_trend_floor", tick.floor, tick.trend)
+    metrics.set("toptail_trend_tick_timestamp_seconds", time.time())
 
 
 async def _audit(engine: Engine, keeper: Keeper, metrics: Metrics) -> None:

@@ -12,13 +12,14 @@ from sketches.centroids import Centroids
 from sketches.countmin import CountMin, ErrorBound
 from sketches.errors import CorruptBlob, EmptySketch, Incompatible, InvalidInput, SketchError, TooLarge
 from sketches.items import Tally, tally
-from sketches.spacesaving import Heavy, SpaceSaving
+from sketches.spacesaving import Counters, Heavy, SpaceSaving
 from sketches.tdigest import TDigest
 
 __all__ = [
     "Centroids",
     "CorruptBlob",
     "CountMin",
+    "Counters",
     "EmptySketch",
     "ErrorBound",
     "Heavy",

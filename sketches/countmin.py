@@ -104,6 +104,14 @@ class CountMin:
         """At most this often did each of these items occur."""
         return self._smallest(self._places(parse_items(items)))
 
+    def places(self, items: Items) -> list[Ints]:
+        """For each row the cell of each item: the same in every sketch of this shape and key."""
+        return self._places(parse_items(items))
+
+    def estimate_at(self, places: list[Ints]) -> Ints:
+        """The estimates of items whose places are known already."""
+        return self._smallest(places)
+
     def error_bound(self) -> ErrorBound:
         """How far an estimate may lie above the truth, and with what chance further."""
         return ErrorBound(float(np.e) * self._total / self._width, float(np.exp(-self._depth)))

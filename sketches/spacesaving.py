@@ -40,13 +40,15 @@ class Heavy(NamedTuple):
     error: int
 
 
-class _Counters(NamedTuple):
+class Counters(NamedTuple):
+    """All tracked items in columns."""
+
     items: pa.LargeStringArray
     counts: Ints
     errors: Ints
 
 
-_NONE = _Counters(pa.array([], pa.large_string()), np.empty(0, np.int64), np.empty(0, np.int64))
+_NONE = Counters(pa.array([], pa.large_string()), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class SpaceSaving:
@@ -92,7 +94,7 @@ class SpaceSaving:
     def update(self, items: Items | Tally, counts: Numbers | None = None) -> None:
         """Absorb a batch of items, or a Tally of them, as one exact summary."""
         batch = tally(items, counts)
-        self._absorb(_Counters(batch.items, batch.counts, np.zeros(len(batch), np.int64)), 0, batch.total)
+        self._absorb(Counters(batch.items, batch.counts, np.zeros(len(batch), np.int64)), 0, batch.total)
 
     def merge(self, *others: "SpaceSaving") -> None:
         """Absorb other summaries; they stay as they are."""
@@ -103,6 +105,10 @@ class SpaceSaving:
         self._check_total(sum(total for _, _, total in summaries))
         for summary in summaries:
             self._absorb(*summary)
+
+    def counters(self) -> Counters:
+        """Everything that is tracked, in top order; to be read only."""
+        return self._ranked()
 
     def top(self, k: int) -> list[Heavy]:
         """The k items of the largest counts, largest first; of equal counts the smaller item (by bytes) first."""
@@ -160,11 +166,11 @@ class SpaceSaving:
         items = _parse_text(payload[16 + 16 * n :], n)
         summary = cls(capacity)
         summary._total, summary._floor = int(numbers[0]), int(numbers[1])
-        summary._counters = _Counters(items, numbers[2 : 2 + n], numbers[2 + n :])
+        summary._counters = Counters(items, numbers[2 : 2 + n], numbers[2 + n :])
         summary._check_sound()
         return summary
 
-    def _absorb(self, other: _Counters, floor: int, total: int) -> None:
+    def _absorb(self, other: Counters, floor: int, total: int) -> None:
         self._check_total(total)
         mine = self._counters
         at = pc.index_in(other.items, value_set=mine.items)
@@ -184,7 +190,7 @@ class SpaceSaving:
             )
 
         kept, dropped = self._choose(counts, items_at)
-        self._counters = _Counters(items_at(kept), counts[kept], errors[kept])
+        self._counters = Counters(items_at(kept), counts[kept], errors[kept])
         self._is_ranked = False
         self._floor = max(self._floor + floor, dropped)
         self._total += total
@@ -201,13 +207,13 @@ class SpaceSaving:
             ties = ties[pc.partition_nth_indices(items_at(ties), pivot=wanted).to_numpy()[:wanted]]
         return np.sort(np.concatenate((above, ties))), int(largest_dropped)
 
-    def _ranked(self) -> _Counters:
+    def _ranked(self) -> Counters:
         """The counters by count, largest first, then by item."""
         if not self._is_ranked:
             items, count, error = self._counters
             table = pa.table({"item": items, "count": count})
             order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("item", "ascending")]).to_numpy()
-            self._counters = _Counters(items.take(pa.array(order)), count[order], error[order])
+            self._counters = Counters(items.take(pa.array(order)), count[order], error[order])
             self._is_ranked = True
         return self._counters
 

@@ -1,0 +1,214 @@
+"""Events of a trend: checked, summed up to rows, and rows packed into an entry of a stream. Pure.
+
+A row says how often an item occurred within one bucket of time (the trend's shortest pane) by one actor, or by nobody
+in particular. Whatever is summed up already costs nothing again: requests of one turn of the loop become one entry, and
+all that the keeper reads in a tick becomes one batch.
+
+An entry is an Arrow record batch of rows, its buffers compressed; the schema is ours and not part of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hybrid.errors import AtOutOfRange, InvalidField
+from hybrid.events import AHEAD_MS, MAX_PLAYER_CHARS, check_players
+from hybrid.orderkey import Ints
+from hybrid.trends.config import Trend
+
+Strings: TypeAlias = Sequence[str | None] | pa.Array | pa.ChunkedArray
+Numbers: TypeAlias = Sequence[int] | Ints
+
+MAX_COUNT = 1_000_000  # of one event
+MAX_SUM = 10_000_000_000  # of one request: a pane of a day can then not outgrow 63 bits
+_CONTROLS = r"[\x00-\x1f\x7f-\x{9f}]"
+_DOTS = pa.array([".", ".."], pa.large_string())
+_SCHEMA = pa.schema(
+    [
+        pa.field("bucket", pa.int64(), nullable=False),
+        pa.field("item", pa.large_string(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+        pa.field("actor", pa.large_string()),
+    ]
+)
+_PACKED = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class TrendBatch:
+    """Events as a caller has them, in columns; what is left out is 1, now, and nobody in particular."""
+
+    items: Strings
+    counts: Numbers | None = None
+    at_ms: Numbers | None = None
+    actors: Strings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Events summed up: each bucket, item and actor once. `table` has the columns of the schema."""
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def buckets(self) -> Ints:
+        return _ints(self.table["bucket"])
+
+    @property
+    def counts(self) -> Ints:
+        return _ints(self.table["count"])
+
+    @property
+    def items(self) -> pa.LargeStringArray:
+        return _flat(self.table["item"])
+
+    @property
+    def actors(self) -> pa.LargeStringArray:
+        return _flat(self.table["actor"])
+
+    @property
+    def has_actors(self) -> bool:
+        return bool(self.table["actor"].null_count < len(self))
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    def take(self, places: Ints) -> "Rows":
+        return Rows(self.table.take(pa.array(places)))
+
+
+def sum_rows(pieces: Sequence[Rows]) -> Rows:
+    """Rows of several as one."""
+    table = pa.concat_tables([piece.table for piece in pieces]) if pieces else _SCHEMA.empty_table()
+    return _group(table) if len(pieces) > 1 else Rows(table)
+
+
+def make_rows(items: Strings, counts: Ints, buckets: Ints, actors: Strings | None = None) -> Rows:
+    """Events that were checked already, summed up."""
+    names = pa.nulls(len(counts), pa.large_string()) if actors is None else actors
+    return _group(pa.table([buckets, items, counts, names], schema=_SCHEMA))
+
+
+def check_events(trend: Trend, batch: TrendBatch, now_ms: int) -> Rows:
+    """What a request says happened, summed up; refused whole if any of it cannot be."""
+    items = _check_texts(batch.items, "item", is_needed=True)
+    n = len(items)
+    counts = _check_counts(batch.counts, n)
+    at_ms = _check_times(batch.at_ms, n, now_ms)
+    actors = None if batch.actors is None else _check_texts(batch.actors, "actor", is_needed=False)
+    if actors is not None and len(actors) != n:
+        raise InvalidField("actor", f"{n} items need as many actors, not {len(actors)}")
+    if n and counts is None and at_ms is None and actors is None:
+        counted = pc.value_counts(items)  # the usual case, three times as fast as a group of columns
+        bucket = np.full(len(counted), now_ms // trend.bucket_ms)
+        nobody = pa.nulls(len(counted), pa.large_string())
+        return Rows(pa.table([bucket, counted.field(0), counted.field(1), nobody], schema=_SCHEMA))
+    buckets = (np.full(n, now_ms) if at_ms is None else at_ms) // trend.bucket_ms
+    return make_rows(items, np.ones(n, np.int64) if counts is None else counts, buckets, actors)
+
+
+def pack_rows(rows: Rows) -> bytes:
+    """An entry."""
+    (batch,) = rows.table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], _SCHEMA)]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _SCHEMA, options=_PACKED) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def unpack_rows(entry: bytes) -> Rows:
+    with pa.ipc.open_stream(entry) as reader:
+        return Rows(reader.read_all())
+
+
+def deal(trend: Trend, rows: Rows) -> dict[int, Rows]:
+    """Rows by the partition of their items."""
+    if len(trend.tags) == 1:
+        return {0: rows}
+    partitions = trend.item_hash.of_arrow(rows.items)
+    return {number: rows.take(np.flatnonzero(partitions == number)) for number in np.unique(partitions).tolist()}
+
+
+def check_item(item: str) -> str:
+    check_players([item])
+    return item
+
+
+def _group(table: pa.Table) -> Rows:
+    grouped = table.group_by(["bucket", "item", "actor"], use_threads=False).aggregate([("count", "sum")])
+    return Rows(grouped.rename_columns({"count_sum": "count"}).select(_SCHEMA.names).cast(_SCHEMA))
+
+
+def _check_texts(texts: Strings, field: str, *, is_needed: bool) -> pa.LargeStringArray:
+    """The texts in one Arrow array; looked at once each."""
+    try:
+        found = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.large_string())
+        found.validate(full=True)
+        coded = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        plain = coded.dictionary_decode() if pa.types.is_dictionary(coded.type) else coded
+        strings = plain.cast(pa.large_string())
+    except (pa.ArrowException, TypeError, ValueError, UnicodeEncodeError) as error:
+        raise InvalidField(field, f"{field} is text: {error}") from error
+    if is_needed and strings.null_count:
+        raise InvalidField(field, f"{field} is text, not null", pc.index(strings.is_null(), True).as_py())
+    distinct = pc.drop_null(pc.unique(strings))
+    length = pc.utf8_length(distinct)
+    is_long = pc.or_(pc.equal(length, 0), pc.greater(length, MAX_PLAYER_CHARS))
+    is_odd = pc.or_(pc.match_substring_regex(distinct, _CONTROLS), pc.is_in(distinct, value_set=_DOTS))
+    is_bad = pc.or_(is_long, is_odd)
+    if pc.any(is_bad).as_py():
+        bad = distinct.filter(is_bad)[0].as_py()
+        said = f"{field} is 1 to {MAX_PLAYER_CHARS} characters without controls, and not . or .., not {bad[:200]!r}"
+        raise InvalidField(field, said, pc.index(strings, bad).as_py())
+    return strings
+
+
+def _check_counts(counts: Numbers | None, n: int) -> Ints | None:
+    if counts is None:
+        return None
+    found = _whole_numbers(counts, "count", n)
+    is_bad = (found < 1) | (found > MAX_COUNT)
+    if is_bad.any():
+        index = int(is_bad.argmax())
+        raise InvalidField("count", f"count goes from 1 to {MAX_COUNT}, not {found[index]}", index)
+    if int(found.sum()) > MAX_SUM:
+        raise InvalidField("count", f"the counts of one request sum to at most {MAX_SUM}, not {found.sum()}")
+    return found
+
+
+def _check_times(at_ms: Numbers | None, n: int, now_ms: int) -> Ints | None:
+    if at_ms is None:
+        return None
+    found = _whole_numbers(at_ms, "at", n)
+    is_bad = (found < 0) | (found > now_ms + AHEAD_MS)
+    if is_bad.any():
+        index = int(is_bad.argmax())
+        raise AtOutOfRange("at", f"at goes from 0 to {now_ms + AHEAD_MS} (ms since 1970), not {found[index]}", index)
+    return found
+
+
+def _whole_numbers(numbers: Numbers, field: str, n: int) -> Ints:
+    try:
+        found = np.asarray(numbers, np.int64)
+    except OverflowError as error:
+        raise InvalidField(field, f"{field} is a whole number of at most 63 bits: {error}") from error
+    if len(found) != n:
+        raise InvalidField(field, f"{n} items need as many of {field}, not {len(found)}")
+    return found
+
+
+def _ints(column: pa.ChunkedArray) -> Ints:
+    numbers: Ints = column.to_numpy()
+    return numbers
+
+
+def _flat(column: pa.ChunkedArray) -> pa.LargeStringArray:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.large_string())

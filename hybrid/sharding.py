@@ -27,7 +27,8 @@ MAX_BYTES = 512  # 128 characters of 4 bytes
 _KEYS = MAX_BYTES // 4 + 2
 _64_BITS = 2**64 - 1
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_FEW = 16  # up to so many players one by one is quicker
+_FEW = 6  # up to so many players one by one is quicker
+_PADDED = 2**18  # up to so many words all players are padded to one length, which is quicker
 
 Numbers = NDArray[np.int64]
 
@@ -58,7 +59,11 @@ class ShardHash:
         if len(players) <= _FEW:
             return np.array([self.of(player) for player in players], np.int64)
         lengths = np.fromiter(map(len, players), np.int64, len(players))
-        return self._of_spans(b"".join(players), np.cumsum(lengths) - lengths, lengths)
+        size = (int(lengths.max()) + 3) // 4
+        if size * len(players) > _PADDED:
+            return self._of_spans(b"".join(players), np.cumsum(lengths) - lengths, lengths)
+        words = np.array(players, f"S{4 * size}").view("<u4").reshape(len(players), size)
+        return self._finish(lengths, words.astype(np.uint64) @ self._keys[2 : size + 2])
 
     def of_arrow(self, players: pa.LargeStringArray) -> Numbers:
         """The same for an Arrow array without nulls, straight from its buffers."""
@@ -71,13 +76,18 @@ class ShardHash:
         data = np.frombuffer(text + bytes(4), np.uint8)
         # The word that begins at each byte; what it holds of the next player is cut off below.
         words = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))
-        totals = self._keys[0] + self._keys[1] * lengths.astype(np.uint64)
+        sums = np.zeros(len(lengths), np.uint64)
         for number in range((int(lengths.max(initial=0)) + 3) // 4):
             left = lengths - 4 * number
             rows = np.flatnonzero(left > 0)
             word = words[starts[rows] + 4 * number].astype(np.uint64)
             word &= _MASKS[np.minimum(left[rows], 4)]
-            totals[rows] += self._keys[number + 2] * word
+            sums[rows] += self._keys[number + 2] * word
+        return self._finish(lengths, sums)
+
+    def _finish(self, lengths: Numbers, sums: NDArray[np.uint64]) -> Numbers:
+        """The shards of players of these lengths and sums over their words."""
+        totals = self._keys[0] + self._keys[1] * lengths.astype(np.uint64) + sums
         totals = (totals ^ totals >> np.uint64(30)) * np.uint64(_MIX_1)
         totals = (totals ^ totals >> np.uint64(27)) * np.uint64(_MIX_2)
         upper: NDArray[np.uint64] = totals >> np.uint64(32)

@@ -85,7 +85,7 @@ def _as_arrow(items: Items) -> pa.LargeStringArray:
     if isinstance(items, str | bytes):
         raise InvalidInput(f"items must be a list or an array of strings, not {items!r}")
     try:
-        array = _in_one_piece(items) if isinstance(items, pa.Array | pa.ChunkedArray) else pa.array(items)
+        array = as_one_piece(items) if isinstance(items, pa.Array | pa.ChunkedArray) else pa.array(items)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidInput(f"items must be strings: {error}") from error
     if array.null_count:
@@ -97,7 +97,7 @@ def _as_arrow(items: Items) -> pa.LargeStringArray:
     return array.cast(pa.large_string())
 
 
-def _in_one_piece(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def as_one_piece(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Chunks joined, dictionaries and views looked up; offsets, which may be torn in an array from outside, checked."""
     pieces = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     for piece in pieces:

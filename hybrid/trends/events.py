@@ -19,6 +19,7 @@ from hybrid.errors import AtOutOfRange, InvalidField
 from hybrid.events import AHEAD_MS, MAX_PLAYER_CHARS, check_players
 from hybrid.orderkey import Ints
 from hybrid.trends.config import Trend
+from sketches.items import as_one_piece
 
 Strings: TypeAlias = Sequence[str | None] | pa.Array | pa.ChunkedArray
 Numbers: TypeAlias = Sequence[int] | Ints
@@ -50,7 +51,7 @@ class TrendBatch:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Events summed up: each bucket, item and actor once. `table` has the columns of the schema."""
+    """Events summed up by bucket, item and actor. `table` has the columns of the schema."""
 
     table: pa.Table
 
@@ -85,10 +86,14 @@ class Rows:
         return Rows(self.table.take(pa.array(places)))
 
 
+def join_rows(pieces: Sequence[Rows]) -> Rows:
+    """Rows of several one after the other: a bucket, item and actor may be there more than once."""
+    return Rows(pa.concat_tables([piece.table for piece in pieces]) if pieces else _SCHEMA.empty_table())
+
+
 def sum_rows(pieces: Sequence[Rows]) -> Rows:
     """Rows of several as one."""
-    table = pa.concat_tables([piece.table for piece in pieces]) if pieces else _SCHEMA.empty_table()
-    return _group(table) if len(pieces) > 1 else Rows(table)
+    return _group(join_rows(pieces).table) if len(pieces) > 1 else join_rows(pieces)
 
 
 def make_rows(items: Strings, counts: Ints, buckets: Ints, actors: Strings | None = None) -> Rows:
@@ -99,18 +104,24 @@ def make_rows(items: Strings, counts: Ints, buckets: Ints, actors: Strings | Non
 
 def check_events(trend: Trend, batch: TrendBatch, now_ms: int) -> Rows:
     """What a request says happened, summed up; refused whole if any of it cannot be."""
-    items = _check_texts(batch.items, "item", is_needed=True)
+    items = _as_strings(batch.items, "item")
+    if items.null_count:
+        raise InvalidField("item", "item is text, not null", pc.index(items.is_null(), True).as_py())
     n = len(items)
     counts = _check_counts(batch.counts, n)
     at_ms = _check_times(batch.at_ms, n, now_ms)
-    actors = None if batch.actors is None else _check_texts(batch.actors, "actor", is_needed=False)
-    if actors is not None and len(actors) != n:
-        raise InvalidField("actor", f"{n} items need as many actors, not {len(actors)}")
-    if n and counts is None and at_ms is None and actors is None:
-        counted = pc.value_counts(items)  # the usual case, three times as fast as a group of columns
-        bucket = np.full(len(counted), now_ms // trend.bucket_ms)
+    if counts is None and at_ms is None and batch.actors is None:  # the usual case: every text is looked at once
+        counted = pc.value_counts(items)
+        _check_texts(items, counted.field(0), "item")
+        buckets = np.full(len(counted), now_ms // trend.bucket_ms)
         nobody = pa.nulls(len(counted), pa.large_string())
-        return Rows(pa.table([bucket, counted.field(0), counted.field(1), nobody], schema=_SCHEMA))
+        return Rows(pa.table([buckets, counted.field(0), counted.field(1), nobody], schema=_SCHEMA))
+    _check_texts(items, pc.unique(items), "item")
+    actors = None if batch.actors is None else _as_strings(batch.actors, "actor")
+    if actors is not None:
+        _check_texts(actors, pc.drop_null(pc.unique(actors)), "actor")
+        if len(actors) != n:
+            raise InvalidField("actor", f"{n} items need as many actors, not {len(actors)}")
     buckets = (np.full(n, now_ms) if at_ms is None else at_ms) // trend.bucket_ms
     return make_rows(items, np.ones(n, np.int64) if counts is None else counts, buckets, actors)
 
@@ -147,19 +158,22 @@ def _group(table: pa.Table) -> Rows:
     return Rows(grouped.rename_columns({"count_sum": "count"}).select(_SCHEMA.names).cast(_SCHEMA))
 
 
-def _check_texts(texts: Strings, field: str, *, is_needed: bool) -> pa.LargeStringArray:
-    """The texts in one Arrow array; looked at once each."""
+def _as_strings(texts: Strings, field: str) -> pa.LargeStringArray:
+    """The texts in one Arrow array; whether they are sound is not looked at yet."""
     try:
-        found = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.large_string())
-        found.validate(full=True)
-        coded = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-        plain = coded.dictionary_decode() if pa.types.is_dictionary(coded.type) else coded
-        strings = plain.cast(pa.large_string())
-    except (pa.ArrowException, TypeError, ValueError, UnicodeEncodeError) as error:
+        is_arrow = isinstance(texts, pa.Array | pa.ChunkedArray)
+        found = as_one_piece(texts) if is_arrow else pa.array(texts, pa.large_string())
+        return found.cast(pa.large_string())
+    except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidField(field, f"{field} is text: {error}") from error
-    if is_needed and strings.null_count:
-        raise InvalidField(field, f"{field} is text, not null", pc.index(strings.is_null(), True).as_py())
-    distinct = pc.drop_null(pc.unique(strings))
+
+
+def _check_texts(texts: pa.LargeStringArray, distinct: pa.LargeStringArray, field: str) -> None:
+    """Refuse texts that cannot be, by the distinct ones among them."""
+    try:
+        distinct.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidField(field, f"{field} is text: {error}") from error
     length = pc.utf8_length(distinct)
     is_long = pc.or_(pc.equal(length, 0), pc.greater(length, MAX_PLAYER_CHARS))
     is_odd = pc.or_(pc.match_substring_regex(distinct, _CONTROLS), pc.is_in(distinct, value_set=_DOTS))
@@ -167,8 +181,7 @@ def _check_texts(texts: Strings, field: str, *, is_needed: bool) -> pa.LargeStri
     if pc.any(is_bad).as_py():
         bad = distinct.filter(is_bad)[0].as_py()
         said = f"{field} is 1 to {MAX_PLAYER_CHARS} characters without controls, and not . or .., not {bad[:200]!r}"
-        raise InvalidField(field, said, pc.index(strings, bad).as_py())
-    return strings
+        raise InvalidField(field, said, pc.index(texts, bad).as_py())
 
 
 def _check_counts(counts: Numbers | None, n: int) -> Ints | None:

@@ -56,15 +56,12 @@ class Pane:
         """Events that were counted."""
         return self.heavy.total
 
-    def absorb(self, rows: Rows, counts: Ints) -> None:
-        """Count so much of each row, as one exact batch."""
-        if not len(rows):
-            return
-        batch = tally(rows.items, counts)
-        self.heavy.update(batch)
-        self.cells.update(batch)
-        if rows.has_actors or self.visitors:
-            self._welcome(rows, counts)
+    def absorb(self, batch: "PaneBatch") -> None:
+        """Count a batch, as one exact summary."""
+        self.heavy.update(batch.tally)
+        self.cells.merge(batch.cells)
+        if batch.rows.has_actors or self.visitors:
+            self._welcome(batch.rows, batch.counts)
 
     def cap(self, actors: pa.LargeStringArray, counts: Ints, cap: int) -> Ints:
         """How much of each row its actor may still add; the rows are all of this pane, and have an actor."""
@@ -122,6 +119,16 @@ class Pane:
         pane._actors = None if saved.actors is None else SpaceSaving.from_bytes(saved.actors)
         pane.late, pane.capped = saved.late, saved.capped
         return pane
+
+
+class PaneBatch:
+    """So much of each of these rows, ready to be absorbed by any number of panes: each item is hashed once for all."""
+
+    def __init__(self, trend: Trend, rows: Rows, counts: Ints) -> None:
+        self.rows, self.counts = rows, counts
+        self.tally = tally(rows.items, counts)
+        self.cells = CountMin(width_of(trend.config.capacity), DEPTH, key=trend.secret)
+        self.cells.update(self.tally)
 
 
 def count_visitors(panes: list[Pane], item: str) -> tuple[int, float, float] | None:

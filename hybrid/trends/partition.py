@@ -25,9 +25,9 @@ from hybrid.orderkey import Ints
 from hybrid.reading import ask_all
 from hybrid.scripts import TREND_KEEP
 from hybrid.trends.config import Trend
-from hybrid.trends.events import Rows, sum_rows
+from hybrid.trends.events import Rows, join_rows
 from hybrid.trends.ladder import Level
-from hybrid.trends.pane import Pane
+from hybrid.trends.pane import Pane, PaneBatch
 from hybrid.trends.sources import OwnStream, Source
 
 BATCH_ROWS = 65_536  # after so many, what was read is absorbed
@@ -108,7 +108,7 @@ class Partition:
             await self._lose(memory)
             return True
         if pieces:
-            self._absorb(memory, sum_rows(pieces), now_ms)
+            self._absorb(memory, join_rows(pieces), now_ms)
         memory.position = position
         memory.rows += rows
         return not is_end
@@ -162,6 +162,7 @@ class Partition:
         at_ms = rows.buckets * self._trend.bucket_ms
         counts = rows.counts
         allowed = self._cap(memory, rows, at_ms, now_ms)
+        whole = PaneBatch(self._trend, rows, allowed)  # mostly all of it is of one pane, at every level
         for level in self._trend.levels:
             sums = memory.sums[level.pane_ms]
             numbers = at_ms // level.pane_ms
@@ -172,13 +173,14 @@ class Partition:
                 sums.late += late
             for number in np.unique(numbers[~is_late]).tolist():
                 places = np.flatnonzero(numbers == number)
+                is_whole = len(places) == len(rows)
+                batch = whole if is_whole else PaneBatch(self._trend, rows.take(places), allowed[places])
                 pane = self._pane(memory, level, number)
-                counted = allowed[places]
-                pane.absorb(rows if len(places) == len(rows) else rows.take(places), counted)
-                capped = int((counts[places] - counted).sum())
+                pane.absorb(batch)
+                capped = int(counts[places].sum()) - batch.tally.total
                 pane.capped += capped
                 sums.capped += capped
-                sums.counted += int(counted.sum())
+                sums.counted += batch.tally.total
 
     def _cap(self, memory: _Memory, rows: Rows, at_ms: Ints, now_ms: int) -> Ints:
         """How much of each row counts: an actor is capped in the shortest pane that is still there."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 from redis.exceptions import ResponseError
 
-from hybrid.errors import HybridError
+from hybrid.errors import BoardNotFound, HybridError
 from hybrid.link import Command
 from hybrid.reading import ask_all
 from hybrid.trends.config import Trend
@@ -73,6 +73,7 @@ class TrendKeeper:
         self._trends, self._has_lease, self._on_tick = trends, has_lease, on_tick
         self._kept: dict[str, _Kept] = {}
         self._watches: set[Watch] = set()
+        self._orphans: set[str] = set()  # trends whose board is gone
         self._folded_ms = 0
 
     async def run(self) -> None:
@@ -130,8 +131,10 @@ class TrendKeeper:
         for trend in trends:
             try:
                 kept[trend.id] = self._kept.get(trend.id) or _Kept(trend, await self._trends.open_partitions(trend))
-            except HybridError as error:
-                log.warning("trend %s cannot be counted: %s", trend.name, error)
+            except BoardNotFound as error:
+                if trend.id not in self._orphans:
+                    log.warning("trend %s is counted no longer: %s", trend.name, error)
+                self._orphans.add(trend.id)
         self._kept = kept
         return list(kept.values())
 

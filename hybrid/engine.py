@@ -27,9 +27,10 @@ from hybrid.seek import Seeker
 from hybrid.standings import Standings
 from hybrid.tail import Tail
 from hybrid.top import Top
+from hybrid.trends.intake import IntakeSettings
 from hybrid.trends.trends import Trends
 
-FRESH_S = 0.1  # how old may be what answers are made from, before it is looked at again
+FRESH_S = 0.05  # how old may be what answers are made from, before it is looked at again
 
 
 class Engine:
@@ -59,7 +60,8 @@ class Engine:
         self.standings = Standings(self.record, self.top, self.tail, self.seek, self.past, now_ms=clock)
         self.distribution = Distribution(self.tail, self.seek, self.past, now_ms=clock)
         self.pages = Pages(self.record, self.seek, self.past, now_ms=clock)
-        self.trends = Trends(link, schema, self.boards, now_ms=clock, random=dice)
+        intake = IntakeSettings(timeout_s=settings.timeout_s)
+        self.trends = Trends(link, schema, self.boards, now_ms=clock, random=dice, settings=intake)
 
     async def remove_player(self, board: Board, player: str) -> bool:
         """Remove a player from every window, those long past included; False if he was nowhere."""

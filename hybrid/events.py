@@ -103,7 +103,7 @@ def check_batch(board: Board, batch: Batch, now_ms: int) -> Events:
         _check_times(board, batch.at_ms, n, now_ms),
         _check_labels(batch.ids, "id"),
         _check_labels(batch.tags, "tag"),
-        None if batch.request is None else _check_texts([batch.request], "request", MAX_ID_CHARS)[0].decode(),
+        None if batch.request is None else check_request(batch.request),
     )
 
 
@@ -118,6 +118,11 @@ def check_player(player: str) -> bytes:
 def check_players(players: Sequence[str]) -> list[bytes]:
     """The bytes of players' ids."""
     return _check_texts(players, "player", MAX_PLAYER_CHARS)
+
+
+def check_request(request: str) -> str:
+    """The name of a request."""
+    return _check_texts([request], "request", MAX_ID_CHARS)[0].decode()
 
 
 def check_scores(board: Board, scores: Sequence[Number]) -> Ints:

@@ -47,7 +47,7 @@ return 1
 class KeeperSettings:
     """How often the keeper looks, and what it may take."""
 
-    pause_s: float = 0.1  # between ticks: how old samples get at least
+    pause_s: float = 0.05  # between ticks: how old samples get at least
     share: float = 0.05  # of Redis' time that sampling may take; beyond it samples get older
     round_s: float = 600.0  # between rounds over all boards
     lease_s: float = 5.0  # after which another keeper takes over

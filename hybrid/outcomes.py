@@ -59,15 +59,20 @@ class Outcomes:
         return len(self.codes)
 
     def __getitem__(self, index: int) -> Outcome:
-        return Outcome(
-            Status(int(self.codes[index])),
-            self._score(float(self.after[index])),
-            self._score(float(self.before[index])),
-            self.closed.get(index, ()),
-        )
+        (score,), (previous,) = self.scores(self.after[[index]]), self.scores(self.before[[index]])
+        return Outcome(Status(int(self.codes[index])), score, previous, self.closed.get(index, ()))
 
     def __iter__(self) -> Iterator[Outcome]:
-        return (self[index] for index in range(len(self)))
+        rows = zip(self.codes.tolist(), self.scores(self.after), self.scores(self.before), strict=True)
+        for index, (code, score, previous) in enumerate(rows):
+            yield Outcome(Status(code), score, previous, self.closed.get(index, ()))
+
+    def scores(self, keys: Keys) -> list[int | float | None]:
+        """The scores of `before` or of `after`, row by row."""
+        scores: list[int | float | None] = self.board.score_of(self.board.key.points(keys)).tolist()
+        for row in np.flatnonzero(np.isnan(keys)).tolist():
+            scores[row] = None
+        return scores
 
     @property
     def accepted(self) -> int:
@@ -77,9 +82,6 @@ class Outcomes:
     @property
     def is_certain(self) -> bool:
         return not (self.codes == Status.UNKNOWN).any()
-
-    def _score(self, key: float) -> int | float | None:
-        return None if np.isnan(key) else self.board.score_of(self.board.key.decode(key).points)
 
 
 def compare(board: Board, before: Keys, after: Keys) -> Codes:

@@ -59,7 +59,7 @@ class ShardHash:
         if len(players) <= _FEW:
             return np.array([self.of(player) for player in players], np.int64)
         lengths = np.fromiter(map(len, players), np.int64, len(players))
-        size = (int(lengths.max()) + 3) // 4
+        size = max((int(lengths.max()) + 3) // 4, 1)
         if size * len(players) > _PADDED:
             return self._of_spans(b"".join(players), np.cumsum(lengths) - lengths, lengths)
         words = np.array(players, f"S{4 * size}").view("<u4").reshape(len(players), size)

@@ -31,6 +31,8 @@ from hybrid.top import Leaders, Top
 
 NEWCOMER = b"\xff"  # comes after every player of the same key: no UTF-8 begins so
 
+_MOST_BATCHERS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class _Question:
@@ -66,7 +68,7 @@ class Standings:
         self._seek = seek
         self._past = past
         self._now_ms = now_ms
-        self._batchers: dict[tuple[str, str | None, bool, str], Batcher[str, Standing | None]] = {}
+        self._batchers: dict[tuple[str, str | None, bool, str], Batcher[tuple[Board, str], Standing | None]] = {}
 
     async def of_player(
         self, board: Board, player: str, *, window: str | None = None, is_exact: bool = False, ranking: str = "unique"
@@ -76,16 +78,16 @@ class Standings:
         name = (board.id, window, is_exact, parse_ranking(ranking))
         batcher = self._batchers.get(name)
         if batcher is None:
+            if len(self._batchers) >= _MOST_BATCHERS:
+                self._batchers = {name: other for name, other in self._batchers.items() if not other.is_idle}
 
-            async def answer(players: list[str]) -> Sequence[Standing | None]:
+            async def answer(asked: list[tuple[Board, str]]) -> Sequence[Standing | None]:
+                board, _ = asked[-1]  # as it is known now: what may be changed of it may have been
+                players = [player for _, player in asked]
                 return list(await self.of_players(board, players, window=window, is_exact=is_exact, ranking=ranking))
 
             batcher = self._batchers[name] = Batcher(answer)
-        try:
-            return await batcher.ask(player)
-        finally:
-            if batcher.is_idle:
-                self._batchers.pop(name, None)
+        return await batcher.ask((board, player))
 
     async def of_players(
         self,

@@ -13,14 +13,15 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
-from service import board_routes, score_routes, site, standing_routes
-from service.auth import Auth
+from service import board_routes, score_routes, site, standing_routes, trend_routes
+from service.auth import EVERYTHING, Auth
 from service.bodies import JSON, parse_query
 from service.errors import ApiError, code_of, render_error
 from service.metrics import CONTENT_TYPE, Metrics
 from service.openapi import make_openapi
+from service.response import JsonResponse
 from service.routes import Call, Route
 from service.settings import Settings
 from service.state import STATE, State
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 ROUTES: tuple[Route, ...] = (
     *standing_routes.ROUTES,
     *score_routes.ROUTES,
+    *trend_routes.ROUTES,
     *board_routes.ROUTES,
     *site.ROUTES,
 )
@@ -62,20 +64,21 @@ def _make_handle(route: Route, state: State, auth: Auth, metrics: Metrics) -> _H
     most, clock = state.settings.max_in_flight, time.perf_counter
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        began_s = clock()
+        began_s, grant = clock(), EVERYTHING
         state.in_flight += 1
         try:
             if state.in_flight > most:
                 raise ApiError("overloaded", f"{most} requests are being handled already")
             if route.role is not None and not auth.is_open:
-                grant = auth.check(request.headers.get("Authorization"), route.role, request.match_info.get("board"))
+                named = request.match_info.get("board") or request.match_info.get("trend")
+                grant = auth.check(request.headers.get("Authorization"), route.role, named)
                 if state.limits is not None:
                     await state.limits.take_request(grant.id)
             if state.refusal is not None and route.role is not None:
                 raise ApiError("unavailable", state.refusal)
             is_plain = no_query is not None and not request.query_string
             query = no_query if is_plain or route.query is None else parse_query(request, route.query)
-            response = _render(await route.handler(Call(request, state, query)), route, request)
+            response = _render(await route.handler(Call(request, state, query, grant.allows)), route, request)
         except Exception as error:  # whatever it is, the client gets one shape of error
             response = _render_error(error, request)
         finally:
@@ -104,7 +107,10 @@ def _render(answer: Any, route: Route, request: web.Request) -> web.StreamRespon
     if answer is None:
         return web.Response(status=204)
     status, body = (answer[0], answer[1]) if isinstance(answer, tuple) else (200, answer)
-    response = web.Response(status=status, body=_encode(body), content_type=JSON)
+    encoded = _encode(body)
+    if not (route.is_cached or request.app.on_response_prepare) and request.version == HttpVersion11:
+        return JsonResponse(status, encoded)
+    response = web.Response(status=status, body=encoded, content_type=JSON)
     return _tag(response, request) if route.is_cached else response
 
 

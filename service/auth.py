@@ -1,4 +1,4 @@
-"""Who may do what: API keys with a role and a pattern of boards.
+"""Who may do what: API keys with a role and a pattern of boards, which goes for trends too.
 
     toptail key new --role write --boards 'game1-*'
 
@@ -47,8 +47,8 @@ class Grant:
     role: Role
     boards: str
 
-    def allows(self, role: Role, board: str | None) -> bool:
-        return ROLES.index(self.role) >= ROLES.index(role) and (board is None or fnmatchcase(board, self.boards))
+    def allows(self, role: Role, name: str | None) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role) and (name is None or fnmatchcase(name, self.boards))
 
 
 EVERYTHING = Grant("", "", "admin", "*")
@@ -68,15 +68,15 @@ class Auth:
         """Whether everybody may do everything."""
         return self._path is None
 
-    def check(self, authorization: str | None, role: Role, board: str | None) -> Grant:
-        """What the caller may do; raises if this is not among it."""
+    def check(self, authorization: str | None, role: Role, name: str | None) -> Grant:
+        """What the caller may do; raises if this is not among it, with the board or trend of that name."""
         if self._path is None:
             return EVERYTHING
         grant = self._find(authorization)
         if grant is None:
             raise ApiError("unauthenticated", "an API key is needed: Authorization: Bearer tt_...")
-        if not grant.allows(role, board):
-            raise ApiError("forbidden", f"this key may not {role}" + (f" board {board!r}" if board else ""))
+        if not grant.allows(role, name):
+            raise ApiError("forbidden", f"this key may not {role}" + (f" {name!r}" if name else ""))
         return grant
 
     def reload(self) -> None:

@@ -26,7 +26,7 @@ async def put_board(call: Call) -> tuple[int, wire.BoardInfo]:
     body = await read_body(call.request, call.state.settings) if call.request.can_read_body else b"{}"
     spec = parse_json(body or b"{}", wire.BoardSpec)
     board, is_new = await call.state.engine.boards.create(call.path["board"], parse_spec(spec))
-    call.state.forget(board.name)
+    call.state.boards.forget(board.name)
     return 201 if is_new else 200, await _describe(call)
 
 
@@ -46,13 +46,13 @@ async def patch_board(call: Call) -> wire.BoardInfo:
     change = parse_json(await read_body(call.request, call.state.settings), wire.BoardChange)
     given = {name: value for name, value in asdict(change).items() if value is not UNSET}
     board = await call.state.engine.boards.patch(call.path["board"], **given)
-    call.state.forget(board.name)
+    call.state.boards.forget(board.name)
     return await _describe(call)
 
 
 async def delete_board(call: Call) -> None:
     await call.state.engine.boards.delete(call.path["board"])
-    call.state.forget(call.path["board"])
+    call.state.boards.forget(call.path["board"])
 
 
 async def _describe(call: Call) -> wire.BoardInfo:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -47,7 +48,7 @@ def parse_json(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise explain(error, _decode_anything(body)) from None
+        raise explain(error, _decode_anything(body, msgspec.json.decode)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError("invalid_body", f"the body is not JSON: {error}") from None
 
@@ -57,7 +58,7 @@ def parse_lines(body: bytes, kind: type[T]) -> list[T]:
     try:
         return msgspec.json.Decoder(kind).decode_lines(body)
     except msgspec.ValidationError as error:
-        raise explain(error, msgspec.json.Decoder().decode_lines(body)) from None
+        raise explain(error, _decode_anything(body, msgspec.json.Decoder().decode_lines)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError("invalid_body", f"the body is not NDJSON: {error}") from None
 
@@ -95,9 +96,10 @@ def explain(error: msgspec.ValidationError, value: Any) -> ApiError:
     return ApiError("invalid_field", f"{name or 'item'}: {what}, not {_show(value)}", field=name, index=index)
 
 
-def _decode_anything(body: bytes) -> Any:
+def _decode_anything(body: bytes, decode: Callable[[bytes], Any]) -> Any:
+    """A body of any type, None where there is none after all: errors of types are found before others."""
     try:
-        return msgspec.json.decode(body)
+        return decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -12,6 +12,7 @@ COMMANDS = {
     "serve": "service.serve:serve",
     "standing": "service.ask_commands:standing",
     "top": "service.ask_commands:top",
+    "trending": "service.trending_command:trending",
     "verify": "service.verify_command:verify",
 }
 

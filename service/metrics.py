@@ -33,7 +33,7 @@ COUNTERS = {
 }
 HISTOGRAMS = {
     "toptail_request_seconds": ("Time to answer", ("route",), SECONDS),
-    "toptail_batch_items": ("Scores or players in a request", ("route",), ITEMS),
+    "toptail_batch_items": ("Scores, players or events in a request", ("route",), ITEMS),
 }
 GAUGES: dict[str, tuple[str, tuple[str, ...], Callable[[Iterable[float]], float]]] = {
     "toptail_requests_in_flight": ("Requests being handled", (), sum),

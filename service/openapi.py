@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from service.bodies import JSON
+from service.bodies import ARROW, JSON, NDJSON
 from service.errors import STATUS
 from service.routes import PARAMETER, Route
-from toptail import wire
+from toptail import trend_wire, wire
 
 _REF = "#/components/schemas/{name}"
-_PATH_KINDS = {"board": wire.Name, "player": wire.Player}
+_PATH_KINDS = {"board": wire.Name, "player": wire.Player, "trend": wire.Name, "item": trend_wire.Item}
 
 
 def make_openapi(routes: Sequence[Route]) -> dict[str, Any]:
@@ -57,7 +57,10 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.bodies:
         is_needed = route.method in ("POST", "PATCH")
-        operation["requestBody"] = {"required": is_needed, **_content(route.bodies, route.body_types)}
+        body = _content(route.bodies, route.body_types)
+        if NDJSON in route.body_types:
+            body["content"] |= _content([route.line], (NDJSON,))["content"]
+        operation["requestBody"] = {"required": is_needed, **body}
     if route.role is not None:
         operation["security"] = [{"key": []}, {}]
     return operation
@@ -67,7 +70,7 @@ def _content(kinds: Sequence[Any], types: Sequence[str]) -> dict[str, Any]:
     """A body of one of these kinds, none at all for no kind."""
     if not kinds or kinds[0] is None:
         return {}
-    return {"content": {name: {"schema": _schema(kinds)} for name in types}}
+    return {"content": {name: {"schema": _BINARY if name == ARROW else _schema(kinds)} for name in types}}
 
 
 def _schema(kinds: Sequence[Any]) -> Any:
@@ -112,6 +115,7 @@ def _in_words_of_3_0(part: Any) -> Any:
 
 
 _NULL, _INTEGER, _NUMBER = ({"type": name} for name in ("null", "integer", "number"))
+_BINARY = {"type": "string", "format": "binary"}
 _ABOUT = (
     "Leaderboards too big for exact ranks everywhere. Leaders get an exact rank; everybody else gets a percentile with"
     " a proved interval around it."

@@ -12,10 +12,12 @@ from hybrid.config import BoardConfig as Config
 from hybrid.config import Subscore as HybridSubscore
 from hybrid.inventory import Inventory
 from hybrid.orderkey import KEY_BITS
-from hybrid.outcomes import Outcomes
+from hybrid.outcomes import Outcomes, Status
 from toptail import wire
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_STATUSES: dict[int, wire.Status] = {status: status.name.lower() for status in Status}  # type: ignore[misc]
 
 
 @lru_cache(maxsize=4096)
@@ -82,16 +84,15 @@ def render_entry(board: Board, entry: seek.Entry) -> wire.Entry:
 
 
 def render_results(players: Sequence[str], outcomes: Outcomes) -> list[wire.ScoreResult]:
-    return [
-        wire.ScoreResult(
-            player=player,
-            status=outcome.status.name.lower(),  # type: ignore[arg-type]  # the names are those of the wire
-            score=outcome.score,
-            previous=outcome.previous,
-            closed=list(outcome.closed),
-        )
-        for player, outcome in zip(players, outcomes, strict=True)
+    """What became of each event; made from columns, because there may be thousands."""
+    codes, scores, previous = outcomes.codes.tolist(), outcomes.scores(outcomes.after), outcomes.scores(outcomes.before)
+    results = [
+        wire.ScoreResult(player=player, status=_STATUSES[code], score=score, previous=before)
+        for player, code, score, before in zip(players, codes, scores, previous, strict=True)
     ]
+    for row, windows in outcomes.closed.items():
+        results[row].closed = list(windows)
+    return results
 
 
 def render_config(config: Config) -> wire.BoardConfig:

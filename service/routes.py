@@ -11,6 +11,7 @@ from typing import Any, Literal
 from aiohttp import web
 
 from hybrid.config import Board
+from hybrid.trends.config import Trend
 from service.state import State
 
 PARAMETER = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
@@ -20,18 +21,22 @@ Role = Literal["read", "write", "admin"]
 
 @dataclass(slots=True)
 class Call:
-    """One request on its way through a handler."""
+    """One request on its way through a handler. `may` says what else the caller may do, with what it names beside."""
 
     request: web.Request
     state: State
     query: Any
+    may: Callable[[Role, str], bool]
 
     @property
     def path(self) -> dict[str, str]:
         return dict(self.request.match_info)
 
     async def board(self) -> Board:
-        return await self.state.board(self.request.match_info["board"])
+        return await self.state.boards.get(self.request.match_info["board"])
+
+    async def trend(self) -> Trend:
+        return await self.state.trends.get(self.request.match_info["trend"])
 
 
 Handler = Callable[[Call], Awaitable[Any]]
@@ -42,7 +47,7 @@ class Route:
     """One thing that can be asked. `role` None needs no key; `is_cached` answers carry an ETag.
 
     `answers` are what is returned with which status; `query` and `body` are wire types, or None. A body that may be of
-    one of several types is a tuple of them.
+    one of several types is a tuple of them; `line` is the type of a line, where bodies may be lines.
     """
 
     method: str
@@ -56,6 +61,7 @@ class Route:
     body_types: tuple[str, ...] = ()
     answer_types: tuple[str, ...] = ("application/json",)
     is_cached: bool = False
+    line: Any = None
 
     @property
     def bodies(self) -> tuple[Any, ...]:

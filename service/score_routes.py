@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -149,8 +150,8 @@ async def _drop_bad(call: Call, board: Board, taken: _Taken, request: str | None
 
 def _make_batch(scores: Sequence[wire.Score], request: str | None) -> Batch:
     def column(name: str, read: Callable[[Any], Any] = lambda value: value) -> list[Any] | None:
-        values = [getattr(score, name) for score in scores]
-        if all(value is UNSET for value in values):
+        values = list(map(attrgetter(name), scores))
+        if values.count(UNSET) == len(values):
             return None
         return [None if value is UNSET else read(value) for value in values]
 
@@ -193,6 +194,7 @@ ROUTES = (
         ScoresQuery,
         (wire.Scores, wire.Score),
         (JSON, NDJSON),
+        line=wire.Score,
     ),
     Route("DELETE", PLAYER, delete_player, "Remove a player from every window", "write", {204: None}, NoQuery),
 )

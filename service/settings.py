@@ -54,7 +54,7 @@ class Settings:
     timeout_s: float = _setting(5.0, "How long a write waits for Redis before its outcome is unknown.")
     body_timeout_s: float = _setting(10.0, "How long a request's body may take to arrive.")
     max_body_bytes: int = _setting(8 * 1024 * 1024, "Largest body; larger ones are refused.")
-    max_items: int = _setting(50_000, "Most scores or players in one request.")
+    max_items: int = _setting(50_000, "Most scores, players or events in one request; an Arrow stream may have more.")
     max_page: int = _setting(1_000, "Most rows in one page.")
     max_in_flight: int = _setting(2_000, "Requests that a worker handles at a time; more are refused with 429.")
     max_waiting: int = _setting(200_000, "Scores that may wait in a worker to be written; more are refused with 429.")

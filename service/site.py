@@ -1,6 +1,6 @@
 """What is there beside the API: health, metrics, the schema and its page, the landing page. All of it works offline."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -9,12 +9,15 @@ from aiohttp import web
 from msgspec import UNSET
 from redis.exceptions import ResponseError
 
+from hybrid.config import Board
 from hybrid.errors import HybridError
+from hybrid.trends.config import Trend
 from service.board_routes import NoQuery
 from service.routes import Call, Route
 from toptail import wire
 
 ASSETS = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "favicon-32x32.png": "image/png"}
+LISTED = 200  # boards, and as many trends, on the landing page
 
 
 async def get_health(call: Call) -> wire.Health:
@@ -50,18 +53,19 @@ async def get_asset(call: Call) -> web.StreamResponse:
 
 
 async def get_landing(call: Call) -> web.Response:
-    boards = await call.state.engine.boards.list(limit=200)
-    rows = "".join(
-        _landing_rows([(board.name, board.config.title, ", ".join(board.config.windows)) for board in boards])
+    engine = call.state.engine
+    boards, trends = await engine.boards.list(limit=LISTED), await engine.trends.list(limit=LISTED)
+    page = _LANDING.replace("<!-- boards -->", _landing_rows("boards", boards))
+    return web.Response(text=page.replace("<!-- trends -->", _landing_rows("trends", trends)), content_type="text/html")
+
+
+def _landing_rows(kind: str, listed: Sequence[Board | Trend]) -> str:
+    rows = (
+        f'<tr><td><a href="/v1/{kind}/{escape(each.name)}/top">{escape(each.name)}</a></td>'
+        f"<td>{escape(each.config.title)}</td><td>{escape(', '.join(each.config.windows))}</td></tr>"
+        for each in listed
     )
-    page = _LANDING.replace("<!-- boards -->", rows or "<tr><td colspan=3>No boards yet.</td></tr>")
-    return web.Response(text=page, content_type="text/html")
-
-
-def _landing_rows(boards: list[tuple[str, str, str]]) -> Iterator[str]:
-    for name, title, windows in boards:
-        link = f'<a href="/v1/boards/{escape(name)}/top">{escape(name)}</a>'
-        yield f"<tr><td>{link}</td><td>{escape(title)}</td><td>{escape(windows)}</td></tr>"
+    return "".join(rows) or f"<tr><td colspan=3>No {kind} yet.</td></tr>"
 
 
 def _bundle() -> Path:
@@ -82,6 +86,7 @@ _LANDING = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title
 <p><a href="/docs">API documentation</a> · <a href="/openapi.json">openapi.json</a> · <a href="/metrics">metrics</a> ·
 <a href="/readyz">ready?</a></p>
 <table><thead><tr><th>board</th><th>title</th><th>windows</th></tr></thead><tbody><!-- boards --></tbody></table>
+<table><thead><tr><th>trend</th><th>title</th><th>windows</th></tr></thead><tbody><!-- trends --></tbody></table>
 </body></html>"""
 _DOCS = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>toptail API</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="/docs/favicon-32x32.png">
@@ -102,7 +107,7 @@ ROUTES = (
     ),
 )
 PAGES = (
-    Route("GET", "/", get_landing, "Boards and links", None, {200: None}),
+    Route("GET", "/", get_landing, "Boards, trends and links", None, {200: None}),
     Route("GET", "/docs", get_docs, "This page", None, {200: None}),
     Route("GET", "/docs/{name}", get_asset, "Assets of this page", None, {200: None}),
 )

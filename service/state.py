@@ -1,18 +1,47 @@
-"""What all handlers of one process share: the engine, boards that were looked up lately, and how busy it is."""
+"""What all handlers of one process share: the engine, what was looked up lately, and how busy it is."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from aiohttp import web
 
 from hybrid.config import Board
 from hybrid.engine import Engine
+from hybrid.trends.config import Trend
 from service.limits import Limits
 from service.metrics import Metrics
 from service.settings import Settings
 from toptail.wire import Ack
 
-FRESH_S = 1.0  # how long a board is believed to be as it was read
+FRESH_S = 1.0  # how long a board or trend is believed to be as it was read
+MOST_KNOWN = 10_000
+
+Thing = TypeVar("Thing")
+
+
+class Lately(Generic[Thing]):
+    """Boards or trends by name, as they were a second ago at most."""
+
+    def __init__(self, find: Callable[[str], Awaitable[Thing]]) -> None:
+        self._find = find
+        self._known: dict[str, tuple[Thing, float]] = {}
+
+    async def get(self, name: str) -> Thing:
+        now_s = asyncio.get_running_loop().time()
+        known = self._known.get(name)
+        if known is not None and now_s < known[1]:
+            return known[0]
+        found = await self._find(name)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[name] = (found, now_s + FRESH_S)
+        return found
+
+    def forget(self, name: str) -> None:
+        """What was changed or deleted is looked up again."""
+        self._known.pop(name, None)
 
 
 @dataclass(slots=True)
@@ -27,23 +56,12 @@ class State:
     refusal: str | None = None
     limits: Limits | None = None
     metrics: Metrics = field(default_factory=Metrics)
-    _boards: dict[str, tuple[Board, float]] = field(default_factory=dict)
+    boards: Lately[Board] = field(init=False)
+    trends: Lately[Trend] = field(init=False)
 
-    async def board(self, name: str) -> Board:
-        """The board of this name, as it was a second ago at most."""
-        now_s = asyncio.get_running_loop().time()
-        known = self._boards.get(name)
-        if known is not None and now_s < known[1]:
-            return known[0]
-        board = await self.engine.boards.describe(name)
-        if len(self._boards) >= 10_000:
-            self._boards.clear()
-        self._boards[name] = (board, now_s + FRESH_S)
-        return board
-
-    def forget(self, name: str) -> None:
-        """A board that was changed or deleted is looked up again."""
-        self._boards.pop(name, None)
+    def __post_init__(self) -> None:
+        self.boards = Lately(self.engine.boards.describe)
+        self.trends = Lately(self.engine.trends.describe)
 
 
 STATE = web.AppKey("state", State)

@@ -1,8 +1,9 @@
 """The HTTP application on a real Redis, in this process: what tests of the API talk to."""
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from hybrid.engine import Engine
 from hybrid.keeper import Keeper, KeeperSettings
 from hybrid.link import Link
+from hybrid.trends.keeper import TrendKeeper
 from service.app import make_app
 from service.auth import Auth
 from service.metrics import Metrics
@@ -46,6 +48,17 @@ class Api:
     async def keep(self) -> None:
         """One tick of the keeper."""
         await Keeper(self.engine, KeeperSettings(share=1e6)).tick()
+
+    @asynccontextmanager
+    async def counting(self) -> AsyncIterator[None]:
+        """With the keeper of trends at work: what was sent before is counted in every answer."""
+        keeper = asyncio.create_task(TrendKeeper(self.engine.trends).run())
+        try:
+            yield
+        finally:
+            keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeper
 
 
 @asynccontextmanager

@@ -63,7 +63,7 @@ class Service:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             text = answer.read().decode()
-            return answer.status, json.loads(text) if "json" in answer.headers["Content-Type"] else text
+            return answer.status, json.loads(text) if "json" in answer.headers.get("Content-Type", "") else text
         except (OSError, http.client.HTTPException):
             return 0, None
         finally:

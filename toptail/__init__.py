@@ -26,12 +26,14 @@ from toptail.errors import (
     Refused,
     TooLarge,
     ToptailError,
+    TrendNotFound,
     TryLater,
     Unauthenticated,
     Unavailable,
     Unreachable,
     UnsupportedMediaType,
 )
+from toptail.trend_wire import Event, EventsTaken, ItemCount, TrendItem, TrendTop
 from toptail.wire import BadScore, Entry, PercentileStanding, RankStanding, Score, ScoreResult, Standing, Subscore
 
 __all__ = [
@@ -42,11 +44,14 @@ __all__ = [
     "Client",
     "Conflict",
     "Entry",
+    "Event",
+    "EventsTaken",
     "Failed",
     "Forbidden",
     "Internal",
     "InvalidBody",
     "InvalidField",
+    "ItemCount",
     "MethodNotAllowed",
     "NoAnswer",
     "NotFound",
@@ -65,6 +70,9 @@ __all__ = [
     "Subscore",
     "TooLarge",
     "ToptailError",
+    "TrendItem",
+    "TrendNotFound",
+    "TrendTop",
     "TryLater",
     "Unauthenticated",
     "Unavailable",

@@ -1,13 +1,13 @@
-"""The client: boards over HTTP, with typed answers and errors.
+"""The client: boards and trends over HTTP, with typed answers and errors.
 
     async with Client("http://127.0.0.1:8080", key="tt_...") as boards:
         await boards.create_board("game-1", top_n=1000, windows=["alltime", "daily"])
         await boards.submit("game-1", "ann", 120)
         standing = await boards.standing("game-1", "ann")
 
-Answers are the types of toptail.wire, errors those of toptail.errors. A call is sent again when that may help, until
-`timeout_s` is over (transport.py); a score gets an id if it has none, so it counts once however often it is sent. When
-an attempt that got no answer had done the work, the result of the next one is `duplicate`.
+Answers are the types of toptail.wire and toptail.trend_wire, errors those of toptail.errors. A call is sent again when
+that may help, until `timeout_s` is over (transport.py); a score gets an id if it has none, so it counts once however
+often it is sent. When an attempt that got no answer had done the work, the result of the next one is `duplicate`.
 """
 
 import secrets
@@ -21,10 +21,12 @@ import aiohttp
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from toptail import wire
+from toptail import trend_wire, wire
 from toptail.bulk import MOST_SCORES, AnyScore, OnError, Outcome, submit_many
 from toptail.errors import BadAnswer
+from toptail.events import SomeEvent, send_events
 from toptail.transport import Request, Transport, check_base_url, quote_name
+from toptail.trend_wire import TrendOrder, TrendWindow
 from toptail.wire import Number, Ranking, Standing
 
 PAGE_ROWS = 1_000
@@ -41,7 +43,7 @@ class Client:
                 requests; an export only its silences.
     Session     A session that is given stays open; without one the client is used in `async with`, and makes its own.
     Retries     Broken connections, 429 and 503. An error after them says so if a write may have happened.
-    Does not    follow redirects, or keep cookies. Undo what `submit_many` sent before it failed.
+    Does not    follow redirects, or keep cookies. Undo what `submit_many` and `send_events` sent before they failed.
     """
 
     def __init__(
@@ -232,6 +234,59 @@ class Client:
         query = {"bins": bins, "scale": scale, "window": window}
         return await self._ask(wire.Distribution, Request("GET", _board(board) + "/distribution", query))
 
+    # Trends
+
+    async def create_trend(self, name: str, **spec: Any) -> trend_wire.TrendInfo:
+        """Make a trend, as trend_wire.TrendSpec says; the same again changes nothing, another one is a Conflict."""
+        return await self._ask(trend_wire.TrendInfo, Request("PUT", _trend(name), body=_encode(spec)))
+
+    async def trends(self, prefix: str = "") -> AsyncGenerator[trend_wire.TrendHead, None]:
+        """All trends whose names begin so, by name."""
+        cursor: str | UnsetType | None = None
+        while cursor is not UNSET:
+            query = {"prefix": prefix, "limit": PAGE_ROWS, "cursor": cursor}
+            page = await self._ask(trend_wire.TrendList, Request("GET", "/v1/trends", query))  # type: ignore[arg-type]
+            for head in page.trends:
+                yield head
+            cursor = page.next_cursor
+
+    async def trend(self, name: str) -> trend_wire.TrendInfo:
+        return await self._ask(trend_wire.TrendInfo, Request("GET", _trend(name)))
+
+    async def delete_trend(self, name: str) -> None:
+        """Remove a trend and all it has counted."""
+        await self._send(Request("DELETE", _trend(name)))
+
+    async def send_events(
+        self, trend: str, events: Iterable[SomeEvent], *, key: str | None = None
+    ) -> trend_wire.EventsTaken:
+        """Count events: items alone, or with a count, a time or an actor; 10,000 a request, one after the other.
+
+        `key` names them: the same events with the same key again count once, so a call that failed half way may be
+        repeated. Without one they get a name of their own, and count once however often the call has to try.
+        """
+        return await send_events(self._way(), _trend(trend) + "/events", events, key=key or _token())
+
+    async def trending(
+        self, trend: str, *, window: TrendWindow | None = None, by: TrendOrder = "count", limit: int | None = None
+    ) -> trend_wire.TrendTop:
+        """What was counted most, what more than usual, or by most actors; 10 rows unless `limit` says otherwise."""
+        query = {"window": window, "by": by, "limit": limit}
+        return await self._ask(trend_wire.TrendTop, Request("GET", _trend(trend) + "/top", query))
+
+    async def trend_item(self, trend: str, item: str, *, window: TrendWindow | None = None) -> trend_wire.ItemCount:
+        """How often any item was counted."""
+        path = f"{_trend(trend)}/items/{quote_name(item, 'item')}"
+        return await self._ask(trend_wire.ItemCount, Request("GET", path, {"window": window}))
+
+    async def hide_item(self, trend: str, item: str) -> None:
+        """Keep an item off the board."""
+        await self._send(Request("PUT", _hidden(trend, item)))
+
+    async def show_item(self, trend: str, item: str) -> None:
+        """Let an item be seen again."""
+        await self._send(Request("DELETE", _hidden(trend, item)))
+
     def _make_transport(self, session: aiohttp.ClientSession) -> Transport:
         return Transport(session, self._base_url, self._key, timeout_s=self._timeout_s, attempt_s=self._attempt_s)
 
@@ -266,6 +321,14 @@ def _board(name: str) -> str:
 
 def _player(board: str, player: str) -> str:
     return f"{_board(board)}/players/{quote_name(player, 'player')}"
+
+
+def _trend(name: str) -> str:
+    return f"/v1/trends/{quote_name(name, 'trend')}"
+
+
+def _hidden(trend: str, item: str) -> str:
+    return f"{_trend(trend)}/hidden/{quote_name(item, 'item')}"
 
 
 def _token() -> str:

@@ -13,9 +13,10 @@ ToptailError                    catch this one for all of them
 │   ├── Forbidden               forbidden
 │   ├── NotFound                not_found
 │   │   ├── BoardNotFound       board_not_found
-│   │   └── PlayerNotFound      player_not_found
+│   │   ├── PlayerNotFound      player_not_found
+│   │   └── TrendNotFound       trend_not_found
 │   ├── MethodNotAllowed        method_not_allowed
-│   ├── Conflict                conflict: `fields` says in what the board differs
+│   ├── Conflict                conflict: `fields` says in what the board or trend differs
 │   ├── TooLarge                too_large
 │   ├── UnsupportedMediaType    unsupported_media_type
 │   └── TryLater                too much at a time; `retry_after_s` says when again
@@ -143,6 +144,12 @@ class PlayerNotFound(NotFound):
     CODE = "player_not_found"
 
 
+class TrendNotFound(NotFound):
+    """No trend of that name."""
+
+    CODE = "trend_not_found"
+
+
 class MethodNotAllowed(Refused):
     """Not with this method."""
 
@@ -150,7 +157,7 @@ class MethodNotAllowed(Refused):
 
 
 class Conflict(Refused):
-    """A board of that name exists and differs, in `fields`."""
+    """A board or trend of that name exists and differs, in `fields`."""
 
     CODE = "conflict"
 

@@ -1,8 +1,9 @@
 """Requests to the service: sent, sent again while that may help, within one deadline.
 
 Every request of the API may be sent twice: reads change nothing, boards and players are made and removed once, and a
-score carries an id that counts once. So whatever passes by itself is tried again: broken connections, 429, 503. Waits
-double from 50 ms to 2 s, with dice in them so that many clients do not come back at once; Retry-After is honoured.
+score carries an id that counts once, as do the events of one request. So whatever passes by itself is tried again:
+broken connections, 429, 503. Waits double from 50 ms to 2 s, with dice in them so that many clients do not come back at
+once; Retry-After is honoured.
 
 An error says what became of *all* attempts: when the last one found nobody but an earlier one was left without an
 answer, the earlier one is raised, because a write may have happened.
@@ -54,6 +55,7 @@ class Request:
     query: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
     body: bytes | None = None
     content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -142,7 +144,7 @@ class Transport:
                     request.method,
                     self._address(request),
                     data=request.body,
-                    headers=self._headers | ({} if request.body is None else {"Content-Type": request.content_type}),
+                    headers=self._make_headers(request),
                     allow_redirects=False,  # they would carry the key elsewhere
                     timeout=aiohttp.ClientTimeout(total=None),
                 ) as response,
@@ -170,6 +172,10 @@ class Transport:
                 if not piece:
                     return
                 yield piece
+
+    def _make_headers(self, request: Request) -> dict[str, str]:
+        content = {} if request.body is None else {"Content-Type": request.content_type}
+        return {**self._headers, **request.headers, **content}
 
     def _address(self, request: Request) -> str:
         given = {name: value for name, value in request.query.items() if value is not None}

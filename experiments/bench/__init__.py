@@ -1,5 +1,5 @@
 """Ours beside the alternatives, measured: sketches beside other libraries, record and answers beside Redis commands,
-the service beside other handlers.
+the service beside other handlers, trends beside exact counts.
 
 In reading order. What all parts share:
 
@@ -43,4 +43,13 @@ service_report); it needs wrk:
     service_writer.py     a paced writer                      service_sender.py    scores over HTTP, in bulk
     service_standings.py  standings, beside the peers         service_boards.py    the same on boards of all sizes
     service_writes.py     bulk and single submits, a load
+
+Trends (trends_part.py is one whole run; trends_sizes, trends_results, trends_budgets, trends_tables, trends_report):
+
+    trends_stages.py      an hour that passes quickly         trends_truth.py      what is said against what is true
+    trends_processes.py   everybody who takes part            trends_sender.py     events over HTTP
+    trends_keeper.py      a keeper in a process of its own
+    trends_rates.py       HTTP, beside the sketches alone     trends_pace.py       what a default trend takes
+    trends_accuracy.py    bounds, precision, latency          trends_kills.py      keepers and Redis killed
+    trends_boards.py      fed by a board's log                trends_fairness.py   one actor among many
 """

@@ -5,8 +5,14 @@ from typing import cast
 
 from experiments.bench.parts import Part
 
-SKETCHES, RECORD, ANSWERS, SERVICE = "sketches", "record", "answers", "service"
-_MODULES = {SKETCHES: "sketch_part", RECORD: "record_part", ANSWERS: "answers_part", SERVICE: "service_part"}
+SKETCHES, RECORD, ANSWERS, SERVICE, TRENDS = "sketches", "record", "answers", "service", "trends"
+_MODULES = {
+    SKETCHES: "sketch_part",
+    RECORD: "record_part",
+    ANSWERS: "answers_part",
+    SERVICE: "service_part",
+    TRENDS: "trends_part",
+}
 PARTS = tuple(_MODULES)
 
 

@@ -20,12 +20,13 @@ _INTRO = """\
 # Benchmarks
 
 How fast, how small and how wrong are the sketches, beside the libraries that one would otherwise take? How fast and how
-small is the record, beside bare commands to the same Redis? How true and how quick are answers, beside counting? And
-how many requests does the service answer, beside a handler that does nothing and one that asks Redis each time? Each
-part was measured in one run in which ours and theirs took turns. Read times as ratios: another machine has others.
+small is the record, beside bare commands to the same Redis? How true and how quick are answers, beside counting? How
+many requests does the service answer, beside a handler that does nothing and one that asks Redis each time? And how
+fast and how true are trends, and what do they lose when processes are killed? Each part was measured in one run; where
+ours is beside theirs, they took turns. Read times as ratios: another machine has others.
 
     make bench                          # measures, prints, saves experiments/results/bench/*.json
-    .venv/bin/toptail bench record      # one part only: sketches, record, answers or service
+    .venv/bin/toptail bench record      # one part only: sketches, record, answers, service or trends
     .venv/bin/toptail bench --render    # writes this page from those files
 """
 

@@ -28,7 +28,7 @@ async def serving(server: BenchServer, *, workers: int = 1) -> AsyncIterator[str
         process = await asyncio.create_subprocess_exec(*TOPTAIL, *options, stdout=PIPE, stderr=log)
         try:
             async with asyncio.timeout(_READY_S):
-                found = re.match(r"dashboard +(http://\S+)/\n", await _read_line(process))
+                found = re.match(r"dashboard +(http://\S+)/\n", await read_line(process))
             if found is None:
                 log.seek(0)
                 raise RuntimeError(f"the service did not start: {log.read().decode()}")
@@ -42,8 +42,8 @@ async def serving(server: BenchServer, *, workers: int = 1) -> AsyncIterator[str
 @asynccontextmanager
 async def peering(way: str, server: BenchServer, key: str) -> AsyncIterator[str]:
     """A handler of another kind (service_peer.py), over this ZSET; where it is."""
-    async with _running("service_peer", way, server.redis.url, key) as process:
-        yield (await _read_line(process)).strip()
+    async with running_module("service_peer", way, server.redis.url, key) as process:
+        yield (await read_line(process)).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Writer:
         if self.process is None or self.process.stdin is None:
             return 0
         self.process.stdin.write(b"\n")
-        return int(await _read_line(self.process))
+        return int(await read_line(self.process))
 
 
 @asynccontextmanager
@@ -72,14 +72,14 @@ async def writing_apart(server: BenchServer, crowd: Crowd, *, is_written: bool =
         return
     seed = int(crowd.rng.integers(2**31))
     options = (server.redis.url, crowd.board.name, str(crowd.players), str(seed))
-    async with _running("service_writer", *options) as process:
+    async with running_module("service_writer", *options) as process:
         yield Writer(process)
 
 
 async def run_sender(*options: object) -> str:
     """What the sender (service_sender.py) says when it has sent everything."""
-    async with _running("service_sender", *map(str, options)) as process:
-        return await _read_line(process)
+    async with running_module("service_sender", *map(str, options)) as process:
+        return await read_line(process)
 
 
 async def run_toptail(*options: str) -> int:
@@ -89,7 +89,7 @@ async def run_toptail(*options: str) -> int:
         ended = asyncio.create_task(process.wait())
         peak_bytes = 0
         while not ended.done():
-            peak_bytes = max(peak_bytes, _peak_bytes(process.pid))
+            peak_bytes = max(peak_bytes, read_memory(process.pid, "VmHWM"))
             await asyncio.wait({ended}, timeout=0.02)
         if process.returncode:
             log.seek(0)
@@ -97,18 +97,18 @@ async def run_toptail(*options: str) -> int:
     return peak_bytes
 
 
-def _peak_bytes(pid: int) -> int:
-    """VmHWM: unlike ru_maxrss it knows nothing of the process that this one was forked from."""
+def read_memory(pid: int, figure: str = "VmRSS") -> int:
+    """Bytes that it has now, or VmHWM: unlike ru_maxrss that knows nothing of the process it was forked from."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:
         return 0
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    found = re.search(rf"{figure}:\s+(\d+) kB", status)
     return 1024 * int(found[1]) if found else 0
 
 
 @asynccontextmanager
-async def _running(module: str, *options: str) -> AsyncIterator[Process]:
+async def running_module(module: str, *options: str) -> AsyncIterator[Process]:
     """A module of the benchmark as a process that ends when its input does."""
     command = (sys.executable, "-m", f"experiments.bench.{module}", *options)
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, cwd=ROOT)
@@ -120,7 +120,7 @@ async def _running(module: str, *options: str) -> AsyncIterator[Process]:
         await process.wait()
 
 
-async def _read_line(process: Process) -> str:
+async def read_line(process: Process) -> str:
     if process.stdout is None:
         raise RuntimeError("the process has no pipes")
     return (await process.stdout.readline()).decode()

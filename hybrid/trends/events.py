@@ -7,8 +7,11 @@ all that the keeper reads in a tick becomes one batch.
 An entry is an Arrow record batch of rows, its buffers compressed; the schema is ours and not part of it.
 """
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from types import NoneType
 from typing import TypeAlias
 
 import numpy as np
@@ -16,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hybrid.errors import AtOutOfRange, InvalidField
-from hybrid.events import AHEAD_MS, MAX_PLAYER_CHARS, check_players
+from hybrid.events import AHEAD_MS, MAX_PLAYER_CHARS
 from hybrid.orderkey import Ints
 from hybrid.trends.config import Trend
 from sketches.items import as_one_piece
@@ -27,6 +30,8 @@ Numbers: TypeAlias = Sequence[int] | Ints
 MAX_COUNT = 1_000_000  # of one event
 MAX_SUM = 10_000_000_000  # of one request: a pane of a day can then not outgrow 63 bits
 _CONTROLS = r"[\x00-\x1f\x7f-\x{9f}]"
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_TEXT_TYPES = (pa.string(), pa.large_string(), pa.string_view(), pa.null())
 _DOTS = pa.array([".", ".."], pa.large_string())
 _SCHEMA = pa.schema(
     [
@@ -149,7 +154,8 @@ def deal(trend: Trend, rows: Rows) -> dict[int, Rows]:
 
 
 def check_item(item: str) -> str:
-    check_players([item])
+    strings = _as_strings([item], "item")
+    _check_texts(strings, strings, "item")
     return item
 
 
@@ -160,12 +166,25 @@ def _group(table: pa.Table) -> Rows:
 
 def _as_strings(texts: Strings, field: str) -> pa.LargeStringArray:
     """The texts in one Arrow array; whether they are sound is not looked at yet."""
+    if not isinstance(texts, pa.Array | pa.ChunkedArray):
+        return _as_strings_of_list(texts, field)
+    kind = texts.type.value_type if pa.types.is_dictionary(texts.type) else texts.type
+    if kind not in _TEXT_TYPES:  # numbers would be printed
+        raise InvalidField(field, f"{field} is text, not {kind}")
     try:
-        is_arrow = isinstance(texts, pa.Array | pa.ChunkedArray)
-        found = as_one_piece(texts) if is_arrow else pa.array(texts, pa.large_string())
-        return found.cast(pa.large_string())
-    except (pa.ArrowException, TypeError, ValueError) as error:
+        return as_one_piece(texts).cast(pa.large_string())
+    except (pa.ArrowException, ValueError) as error:
         raise InvalidField(field, f"{field} is text: {error}") from error
+
+
+def _as_strings_of_list(texts: Sequence[str | None], field: str) -> pa.LargeStringArray:
+    if set(map(type, texts)) <= {str, NoneType}:
+        with suppress(UnicodeEncodeError):
+            return pa.array(texts, pa.large_string())
+    for index, text in enumerate(texts):
+        if text is not None and (not isinstance(text, str) or _SURROGATE.search(text)):
+            raise InvalidField(field, f"{field} is text, not {text!r:.200}", index)
+    return pa.array(texts, pa.large_string())
 
 
 def _check_texts(texts: pa.LargeStringArray, distinct: pa.LargeStringArray, field: str) -> None:
@@ -209,13 +228,16 @@ def _check_times(at_ms: Numbers | None, n: int, now_ms: int) -> Ints | None:
 
 
 def _whole_numbers(numbers: Numbers, field: str, n: int) -> Ints:
-    try:
-        found = np.asarray(numbers, np.int64)
-    except OverflowError as error:
-        raise InvalidField(field, f"{field} is a whole number of at most 63 bits: {error}") from error
-    if len(found) != n:
-        raise InvalidField(field, f"{n} items need as many of {field}, not {len(found)}")
-    return found
+    """The numbers, none of them rounded or wrapped."""
+    if len(numbers) != n:
+        raise InvalidField(field, f"{n} items need as many of {field}, not {len(numbers)}")
+    if isinstance(numbers, np.ndarray) and numbers.dtype.kind == "i":
+        return numbers.astype(np.int64, copy=False)
+    given = numbers.tolist() if isinstance(numbers, np.ndarray) else numbers
+    for index, number in enumerate(given):
+        if type(number) is not int or not -(2**63) <= number < 2**63:
+            raise InvalidField(field, f"{field} is a whole number of at most 63 bits, not {number!r:.200}", index)
+    return np.array(given, np.int64)
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hybrid.batching import Batcher
 from hybrid.errors import HybridError, InvalidField, OutcomeUnknown, Overloaded, TrendNotFound
+from hybrid.events import check_request
 from hybrid.keys import Keys
 from hybrid.link import Argument, Command, Link
 from hybrid.place import Place
@@ -67,6 +68,7 @@ class Intake:
         """Take in a batch: all of it is checked before any of it is written."""
         if trend.config.source is not None:
             raise InvalidField("trend", f"trend {trend.name!r} is fed by board {trend.config.source.board!r} alone")
+        token = None if request is None else _make_token(trend, request)
         now_ms = self._now_ms()
         rows = check_events(trend, batch, now_ms)
         if not len(rows):
@@ -75,7 +77,6 @@ class Intake:
             raise Overloaded(f"{self._waiting} rows are waiting to be written already")
         await self._check_backlog(trend)
         parts = deal(trend, rows)
-        token = None if request is None else _make_token(trend, request)
         self._waiting += len(rows)
         try:
             asked = (self._ask(trend, number, _Piece(part, token)) for number, part in parts.items())
@@ -94,13 +95,13 @@ class Intake:
 
     async def backlog(self, trend: Trend) -> int:
         """Rows that came in and are not kept in panes yet, in the partition that has most of them."""
-        commands: list[tuple[str, Command]] = []
-        for tag in trend.tags:
-            keys = self._schema.partition(tag)
-            commands += [(keys.meta, ("HGET", keys.meta, "seq")), (keys.meta, ("HGET", keys.position, "at"))]
-        replies = await ask_all(self._link, commands)
-        pairs = zip(replies[::2], replies[1::2], strict=True)
-        return max(int(seq or 0) - int((at or b"0").partition(b"-")[0]) for seq, at in pairs)
+        fed = [(self._schema.shard(tag).meta, "last") for tag in trend.feed]
+        own = [(self._schema.partition(tag).meta, "seq") for tag in trend.tags]
+        positions = [self._schema.partition(tag).position for tag in trend.tags]
+        commands: list[tuple[str, Command]] = [(key, ("HGET", key, name)) for key, name in fed or own]
+        commands += [(key, ("HGET", key, "at")) for key in positions]
+        seqs = [int((found or b"0").partition(b"-")[0]) for found in await ask_all(self._link, commands)]
+        return max(end - at for end, at in zip(seqs[: len(positions)], seqs[len(positions) :], strict=True))
 
     def forget(self, trend: Trend) -> None:
         """Nothing more will be written to it."""
@@ -173,4 +174,4 @@ class Intake:
 
 
 def _make_token(trend: Trend, request: str) -> bytes:
-    return blake2b(trend.secret + request.encode(), digest_size=16, person=b"toptail request").digest()
+    return blake2b(trend.secret + check_request(request).encode(), digest_size=16, person=b"toptail request").digest()

@@ -52,7 +52,7 @@ class Watch(NamedTuple):
 
 @dataclass(slots=True)
 class _Kept:
-    """A trend that the keeper counts; `marks` tell how far each partition had come when it was folded."""
+    """A trend that the keeper counts; `marks` tell how far each partition had come when it was folded, all of it."""
 
     trend: Trend
     partitions: Sequence[Partition]
@@ -107,6 +107,7 @@ class TrendKeeper:
                 try:
                     await self._fold(each, number, partition, marks[each.trend.id][number])
                 except _FAILURES as error:
+                    each.marks.pop(number, None)
                     log.warning("partition %d of trend %s: %s", number, each.trend.name, error)
         await self._publish(self._watches)
         self._on_tick([_describe(each, self._folded_ms) for each in kept])
@@ -150,20 +151,28 @@ class TrendKeeper:
         return {each.trend.id: [next(found) for _ in each.partitions] for each in kept}
 
     async def _fold(self, each: _Kept, number: int, partition: Partition, mark: bytes | None) -> None:
-        now_ms = self._folded_ms
-        if number not in each.marks or each.marks[number] != mark:
-            each.used_ms = now_ms
-            for _ in range(_MOST_BATCHES):
-                has_more = await partition.fold(now_ms)
-                await partition.keep(now_ms)
-                if not has_more:
-                    each.marks[number] = mark
-                    break
-        elif partition.is_open:
-            is_idle = now_ms - each.used_ms > _IDLE_MS
-            await partition.keep(now_ms, is_due=is_idle)
-            if is_idle:
-                partition.forget()
+        if number in each.marks and each.marks[number] == mark:
+            if await self._rest(each, partition):
+                return
+            del each.marks[number]
+        each.used_ms = now_ms = self._folded_ms
+        for _ in range(_MOST_BATCHES):
+            has_more = await partition.fold(now_ms)
+            await partition.keep(now_ms)
+            if not has_more and partition.is_open:
+                each.marks[number] = mark
+                break
+
+    async def _rest(self, each: _Kept, partition: Partition) -> bool:
+        """Nothing came in: keep what is due. False if somebody else has kept something: then all is to be looked at."""
+        if not partition.is_open:
+            return True  # it was let go when everything was kept
+        is_idle = self._folded_ms - each.used_ms > _IDLE_MS
+        await partition.keep(self._folded_ms, is_due=is_idle)
+        is_ours = partition.is_open
+        if is_idle:
+            partition.forget()
+        return is_ours
 
     async def _greet(self) -> None:
         """Publish for those who are the first to ask, before the next tick."""
@@ -182,6 +191,8 @@ class TrendKeeper:
             each = self._kept.get(watch.trend_id)
             if each is None or watch.window not in each.trend.config.windows:
                 continue
+            if len(each.marks) < len(each.partitions):
+                continue  # some of it could not be folded: what was published before at least says how old it is
             each.used_ms = self._folded_ms
             for partition in each.partitions:
                 await partition.open()

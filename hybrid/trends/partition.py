@@ -28,7 +28,7 @@ from hybrid.trends.config import Trend
 from hybrid.trends.events import Rows, join_rows
 from hybrid.trends.ladder import Level
 from hybrid.trends.pane import Pane, PaneBatch
-from hybrid.trends.sources import OwnStream, Source
+from hybrid.trends.sources import START, OwnStream, Source
 
 BATCH_ROWS = 65_536  # after so many, what was read is absorbed
 KEEP_S = 10.0  # what was folded is written at least so often
@@ -73,6 +73,7 @@ class Partition:
     def __init__(self, link: Link, keys: PartitionKeys, trend: Trend, source: Source) -> None:
         self._link, self._keys, self._trend, self._source = link, keys, trend, source
         self._memory: _Memory | None = None
+        self._forgotten: dict[int, Sums] = {}
 
     @property
     def is_open(self) -> bool:
@@ -82,7 +83,7 @@ class Partition:
     @property
     def sums(self) -> dict[int, Sums]:
         """What became of the events folded so far, by the length of panes."""
-        return self._memory.sums if self._memory else {}
+        return self._memory.sums if self._memory else self._forgotten
 
     def panes(self, pane_ms: int, numbers: Iterable[int]) -> dict[int, Pane]:
         """The panes of these numbers, as far as there are any."""
@@ -105,7 +106,7 @@ class Partition:
                 rows += sum(map(len, page.pieces))
                 position, is_end = page.last, page.is_end
         except EntryLost:
-            await self._lose(memory)
+            await self._begin_again(position)
             return True
         if pieces:
             self._absorb(memory, join_rows(pieces), now_ms)
@@ -116,7 +117,7 @@ class Partition:
     async def keep(self, now_ms: int, *, is_due: bool = False) -> None:
         """Write what changed, if it is time to, if it is much, or if it is said to be due."""
         memory = await self._open()
-        if memory.position == memory.kept_at:
+        if memory.position in (memory.kept_at, START):
             return
         waited_s = asyncio.get_running_loop().time() - memory.kept_s
         if is_due or waited_s >= KEEP_S or memory.rows >= KEEP_ROWS:
@@ -124,7 +125,7 @@ class Partition:
 
     def forget(self) -> None:
         """Let go of what is in memory: somebody else may fold now."""
-        self._memory = None
+        self._forgotten, self._memory = self.sums, None
 
     async def _open(self) -> _Memory:
         if self._memory is None:
@@ -151,12 +152,15 @@ class Partition:
             raise TrendNotFound(f"trend {self._trend.name!r} was deleted")
         return at.decode(), msgspec.json.decode(kept, type=Kept) if kept else Kept()
 
-    async def _lose(self, memory: _Memory) -> None:
-        """The stream lost what memory includes: begin again at what was kept, or where the source says."""
+    async def _begin_again(self, lost: str) -> None:
+        """Begin at what is kept now, because an entry is gone; where that is the very entry, as the source says.
+
+        Mostly it is another one: it was in memory only, or somebody else has kept more since and trimmed it.
+        """
         self._memory = None
-        if memory.position == memory.kept_at:
-            self._memory = await self._load()
-            self._memory.position = await self._source.rebase(memory.kept_at)
+        memory = await self._open()
+        if memory.kept_at == lost:
+            memory.position = await self._source.rebase(lost)
 
     def _absorb(self, memory: _Memory, rows: Rows, now_ms: int) -> None:
         at_ms = rows.buckets * self._trend.bucket_ms

@@ -147,9 +147,9 @@ class Trends:
             raise InvalidField("limit", f"limit goes from 1 to {trend.most_rows}, a quarter of capacity, not {limit}")
         board, hidden = await self._ask(trend, trend.span(window), TOP, Board)
         visible = [row for row in board.rows if row.item not in hidden]
-        by_count = order_rows(visible, "count")
-        rival = max(board.head.floor, by_count[limit].high if len(by_count) > limit else 0)
-        surely = {row.item for row in by_count[:limit] if row.low >= rival}
+        # What was hidden since the board was made still counts as a rival: the one behind it may not be on the board.
+        rival = max(board.head.floor, board.rows[limit].high if len(board.rows) > limit else 0)
+        surely = {row.item for row in order_rows(visible, "count")[:limit] if row.low >= rival}
         return Top(board.head, [TopRow(row, row.item in surely) for row in order_rows(visible, by)[:limit]])
 
     async def item(self, trend: Trend, item: str, window: str | None = None) -> Found:

@@ -24,6 +24,7 @@ from hybrid.embedded import EmbeddedRedis
 from hybrid.engine import Engine, make_link
 from hybrid.keeper import Keeper, KeeperSettings
 from hybrid.link import Link
+from hybrid.trends.keeper import TrendKeeper
 from service.app import make_app
 from service.auth import Auth
 from service.metrics import Metrics
@@ -67,13 +68,15 @@ async def _running(state: State, auth: Auth, middlewares: Sequence[Middleware]) 
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    keeper = asyncio.create_task(Keeper(state.engine, KeeperSettings(pause_s=0.05)).run())
+    keepers = (Keeper(state.engine, KeeperSettings(pause_s=0.05)), TrendKeeper(state.engine.trends))
+    tasks = [asyncio.create_task(keeper.run()) for keeper in keepers]
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
-        keeper.cancel()
-        with suppress(asyncio.CancelledError):
-            await keeper
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         await runner.cleanup()
 
 

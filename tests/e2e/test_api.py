@@ -19,6 +19,7 @@ from service.app import ROUTES
 from service.auth import make_key
 from service.openapi import make_openapi
 from tests.api import BOARD, Api, open_api
+from tests.e2e.trend_examples import TREND_EXAMPLES, fill_trend
 from toptail import wire
 
 JSON = {"Content-Type": "application/json"}
@@ -98,6 +99,7 @@ EXAMPLES: dict[str, tuple[str, Any, Callable[[Any], bool]]] = {
     "DELETE /v1/boards/{board}": (BOARD, None, lambda body: body == b""),
     "GET /healthz": ("/healthz", None, lambda body: body == {"status": "ok"}),
     "GET /readyz": ("/readyz", None, lambda body: body["status"] == "ok"),
+    **TREND_EXAMPLES,
 }
 
 
@@ -111,9 +113,11 @@ def test_every_route_gives_its_good_answer(redis_server: EmbeddedRedis, name: st
 
     async def test(api: Api) -> None:
         await fill(api)
+        await fill_trend(api)
         options = {} if sent is None else {"json": sent}
-        status, body = await api.ask(name.split(" ")[0], path, **options)
-        assert status in (200, 204), body
+        async with api.counting():
+            status, body = await api.ask(name.split(" ")[0], path, **options)
+        assert status in (200, 202, 204), body
         assert is_right(body), body
 
     play(redis_server, test)
@@ -155,6 +159,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
     "invalid_body": {"method": "POST", "path": f"{BOARD}/scores", "data": b"{", "headers": JSON},
     "board_not_found": {"path": "/v1/boards/none/top"},
     "player_not_found": {"path": f"{BOARD}/players/none"},
+    "trend_not_found": {"path": "/v1/trends/none/top"},
     "not_found": {"path": "/v2"},
     "method_not_allowed": {"method": "POST", "path": BOARD},
     "conflict": {"method": "PUT", "path": BOARD, "json": {"shards": 3}},
@@ -257,10 +262,11 @@ def test_every_route_refuses_every_wrong_credential(redis_server: EmbeddedRedis,
             headers = {} if wrong is None else {"Authorization": wrong}
             await ask_bad(api, "unauthenticated", headers=headers, **options)
         too_low = {"write": [READER], "admin": [READER, WRITER], "read": []}[role or "read"]
-        others = [OTHER] if "{board}" in name else []
+        others = [OTHER] if "{board}" in name or "{trend}" in name else []
         for key in (*too_low, *others):
             await ask_bad(api, "forbidden", headers={"Authorization": f"Bearer {key}"}, **options)
         assert await api.engine.boards.list() == []
+        assert await api.engine.trends.list() == []
 
     play(redis_server, test, keys=[WRITER_LINE, READER_LINE, ADMIN_LINE, OTHER_LINE])
 
@@ -436,8 +442,11 @@ def test_boards_are_listed_in_pages(redis_server: EmbeddedRedis) -> None:
 def test_pages_metrics_and_docs_are_served_offline(redis_server: EmbeddedRedis) -> None:
     async def test(api: Api) -> None:
         await fill(api)
+        await fill_trend(api, title="<b>")
         landing = await api.get("/")
         assert b"/v1/boards/game/top" in landing
+        assert b"/v1/trends/clicks/top" in landing
+        assert b"&lt;b&gt;" in landing
         for page in (landing, await api.get("/docs")):
             assert b"http" not in page
         for asset in ("swagger-ui.css", "swagger-ui-bundle.js"):

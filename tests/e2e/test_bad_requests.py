@@ -4,33 +4,16 @@ import asyncio
 import gzip
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from yarl import URL
 
 from hybrid.embedded import EmbeddedRedis
 from hybrid.engine import make_link
-from tests.api import BOARD, Api, open_api
+from tests.api import BOARD, open_api
+from tests.bad_request import JSON, NDJSON, Bad, send
 
-JSON, NDJSON = "application/json", "application/x-ndjson"
 SCORES, STANDINGS, TOP = f"{BOARD}/scores", f"{BOARD}/standings", f"{BOARD}/top"
-
-
-@dataclass(frozen=True)
-class Bad:
-    """A request, and the status that it deserves."""
-
-    status: int
-    method: str
-    path: str
-    body: bytes | None = None
-    kind: str = JSON
-    headers: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.status} {self.method} {self.path[-60:]} {(self.body or b'')[:40]!r} {self.headers or ''}"
 
 
 def post(status: int, body: bytes | dict[str, Any] | list[Any] | Any, path: str = SCORES, **options: Any) -> Bad:
@@ -84,6 +67,7 @@ ITEMS = [
     post(422, {"scores": [score()], "mode": "fast"}),
     post(422, b'{"player":"x","score":1,"unknown":2}', kind=NDJSON),
     post(422, b"1\n2", kind=NDJSON),
+    post(422, b"[" * 100_000, kind=NDJSON),
     post(413, {"scores": [score(player=f"x{n}") for n in range(21)]}),
     post(413, b"\n".join([b'{"player":"x","score":1}'] * 21), kind=NDJSON),
     post(422, score(), path=f"{SCORES}?on_error=ignore"),
@@ -207,22 +191,6 @@ ALL = [*BODIES, *ITEMS, *PLAYERS, *TRANSPORT, *QUERIES, *PATHS, *BOARDS, *CHANGE
 def test_there_are_more_than_a_hundred_of_them() -> None:
     assert len(ALL) > 100
     assert len({str(bad) for bad in ALL}) > 100
-
-
-async def send(api: Api, bad: Bad) -> str | None:
-    """What is wrong with the answer, None if nothing is."""
-    headers = {"Content-Type": bad.kind, **bad.headers} if bad.body is not None else bad.headers
-    url = URL(str(api.client.make_url("/"))[:-1] + bad.path, encoded=True)
-    async with api.client.session.request(bad.method, url, data=bad.body, headers=headers) as response:
-        text = await response.text()
-        if response.status != bad.status:
-            return f"{bad}: {response.status} {text[:200]}"
-        try:
-            error = json.loads(text)["error"]
-        except (ValueError, KeyError, TypeError):
-            return f"{bad}: {text[:200]}"
-        is_whole = {"code", "message", "request_id"} <= error.keys() and len(error["message"]) < 600
-        return None if is_whole else f"{bad}: {error}"
 
 
 def test_every_bad_request_gets_its_4xx_and_writes_nothing(redis_server: EmbeddedRedis) -> None:

@@ -27,9 +27,15 @@ def plain(text: str) -> str:
     return _BYTES.sub('"bytes":0', _TIMES.sub("<time>", text))
 
 
-def test_the_curls_print_what_the_readme_shows(service: Service) -> None:
-    (commands,) = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-    (shown,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+CURLS = re.findall(r"```sh\n(.*?)```\n+```json\n(.*?)```", README, re.DOTALL)
+
+
+def test_every_curl_is_shown_with_what_it_prints() -> None:
+    assert len(CURLS) == README.count("```sh\n") == README.count("```json\n") == 2
+
+
+@pytest.mark.parametrize(("commands", "shown"), CURLS)
+def test_the_curls_print_what_the_readme_shows(service: Service, commands: str, shown: str) -> None:
     printed = [
         subprocess.run(
             ["/bin/bash", "-c", line.replace(ADDRESS, service.url)],

@@ -197,6 +197,11 @@ def test_the_shard_of_a_player_never_changes_between_releases() -> None:
     assert [shards.of(name.encode()) for name in ("ann", "bob", "日本", "x" * 128)] == GOLDEN_SHARDS
 
 
+def test_one_long_name_among_many_short_ones_changes_no_shard() -> None:
+    shards, names = ShardHash(bytes(range(16)), 1000), [b"%d" % number for number in range(3000)]
+    assert shards.of_many([*names, b"x" * 512]).tolist() == [*map(shards.of, names), shards.of(b"x" * 512)]
+
+
 def test_players_spread_evenly_over_the_shards() -> None:
     """10,000 players on 8 shards: 1,250 each, and five sigma are 166."""
     counts = np.bincount(ShardHash(b"k" * 16, 8).of_many([b"player-%d" % i for i in range(10_000)]))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hybrid.batching import PATIENCE_S, Batcher
+from hybrid.batching import PATIENCE_S, TURNS, Batcher
 from hybrid.errors import Overloaded
 
 
@@ -51,7 +51,7 @@ def test_one_who_gives_up_leaves_the_others_their_answers() -> None:
 
     async def main() -> None:
         batcher = Batcher(answer)
-        asked = [asyncio.create_task(batcher.ask(n)) for n in range(3)]
+        asked = [batcher.ask(n) for n in range(3)]
         await asyncio.sleep(0)
         asked[1].cancel()
         gate.set()
@@ -69,7 +69,7 @@ def test_too_many_questions_are_refused_at_once() -> None:
 
     async def main() -> None:
         batcher = Batcher(never, most=3)
-        waiting = [asyncio.create_task(batcher.ask(n)) for n in range(3)]
+        waiting = [batcher.ask(n) for n in range(3)]
         await asyncio.sleep(0)
         with pytest.raises(Overloaded, match="3 questions are waiting"):
             await batcher.ask(4)
@@ -91,9 +91,9 @@ def test_questions_wait_for_a_call_that_is_on_its_way_but_not_for_long() -> None
 
     async def main() -> None:
         batcher = Batcher(answer)
-        stuck = asyncio.create_task(batcher.ask(0))
+        stuck = batcher.ask(0)
         await asyncio.sleep(0.001)
-        waiting = [asyncio.create_task(batcher.ask(n)) for n in (1, 2)]
+        waiting = [batcher.ask(n) for n in (1, 2)]
         await asyncio.sleep(0.001)
         assert calls == [[0]]
         await asyncio.sleep(PATIENCE_S)
@@ -120,3 +120,26 @@ def test_who_asks_again_as_soon_as_he_is_answered_is_answered_again() -> None:
             assert await asyncio.gather(*(ask_on() for _ in range(20))) == [4950] * 20
 
     asyncio.run(main())
+
+
+def test_who_asks_again_some_turns_after_his_answer_shares_the_next_call() -> None:
+    calls: list[list[int]] = []
+
+    async def echo(numbers: list[int]) -> Sequence[int]:
+        await asyncio.sleep(0)
+        calls.append(numbers)
+        return numbers
+
+    async def main() -> None:
+        batcher = Batcher(echo)
+
+        async def ask_twice(turns: int) -> None:
+            await batcher.ask(1)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await batcher.ask(2)
+
+        await asyncio.gather(*(ask_twice(turns) for turns in range(TURNS)))
+
+    asyncio.run(main())
+    assert calls == [[1] * TURNS, [2] * TURNS]

@@ -4,8 +4,8 @@
     answer = await batcher.ask(question)
 
 While a call is on its way, questions wait for the next one: under load the calls grow by themselves. And after it the
-next one waits a few turns for those who were just answered and ask again: one call for all of them takes half the time
-of two that take turns. A call that takes long holds nobody up: then the next one goes beside it. Bounded: when too many
+next one waits a few turns for those who were just answered and ask again: one call for all of them takes less time than
+two that take turns. A call that takes long holds nobody up: then the next one goes beside it. Bounded: when too many
 questions wait, further ones are refused at once instead of piling up.
 """
 

@@ -1,7 +1,7 @@
 """A response of JSON that goes out in one write.
 
-aiohttp's own can do much that an answer never needs (cookies, chunks, compression, bodies that are files), and takes a
-quarter of a bare request's time for it. Here the head is one text, and all of it but the length is made once a second.
+aiohttp's own can do much that an answer never needs (cookies, chunks, compression, bodies that are files), and every
+request pays for it. Here the head is one text, and all of it but the length is made once a second.
 
 Not handled: HTTP/1.0, headers of one's own, and hooks of the application; those get a `web.Response`.
 """

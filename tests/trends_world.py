@@ -96,11 +96,13 @@ class World:
 
     async def ask_top(self, watched: Watched, window: str = "1m", *, by: Order = "count", limit: int = 4) -> Top:
         """The answer to a question, with a keeper that sees to it."""
+        await watched.keeper.tick()
         asked = asyncio.create_task(self.engine.trends.top(self.trend, window, by=by, limit=limit))
         await _tick_until(asked, watched)
         return await asked
 
     async def ask_item(self, watched: Watched, item: str, window: str = "1m") -> Found:
+        await watched.keeper.tick()
         asked = asyncio.create_task(self.engine.trends.item(self.trend, item, window))
         await _tick_until(asked, watched)
         return await asked

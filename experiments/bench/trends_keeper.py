@@ -6,6 +6,7 @@ begun, and ends when stdin does, if it is not killed before.
 """
 
 import asyncio
+import logging
 import sys
 from contextlib import suppress
 from itertools import count
@@ -43,4 +44,5 @@ async def _tick(keeper: TrendKeeper) -> None:
 
 
 if __name__ == "__main__":
+    logging.disable()  # that Redis is gone, again and again
     run(keep(*sys.argv[1:]))

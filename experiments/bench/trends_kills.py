@@ -53,6 +53,7 @@ class Load:
     acknowledged: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     retries: int = 0
+    repeats: int = 0
     is_open: bool = True
 
     @asynccontextmanager
@@ -75,7 +76,7 @@ class Load:
             self.requests += 1
             self.acknowledged.update(items.to_pylist())
             if self.dice.random() < _AGAIN:
-                self.retries += 1
+                self.repeats += 1
                 await self._send_until_certain(TrendBatch(items), name)
             await asyncio.sleep(_PAUSE_S)
 
@@ -109,6 +110,7 @@ async def measure_kills(stage: Stage) -> Kills:
         seconds=now_s() - began_s,
         requests=load.requests,
         retries=load.retries,
+        repeats=load.repeats,
         events=events,
         counted=counted,
         lost=lost,
@@ -140,11 +142,13 @@ async def _kill_all(stage: Stage, server: BenchServer, dice: Random) -> None:
         async with keeping_apart(server.redis.url):
             if number in struck:
                 await asyncio.sleep(dice.uniform(0, LONGEST_S))
-                await _kill_redis(server)
+                await _kill_redis(server, dice)
             await asyncio.sleep(dice.uniform(0, LONGEST_S))
 
 
-async def _kill_redis(server: BenchServer) -> None:
+async def _kill_redis(server: BenchServer, dice: Random) -> None:
+    """Kill it, and start it again some time later."""
     os.kill(server.redis.pid, signal.SIGKILL)
+    await asyncio.sleep(dice.uniform(0, LONGEST_S))
     while not await server.redis.revive():  # noqa: ASYNC110  # it may take a moment to die
         await asyncio.sleep(_PAUSE_S)

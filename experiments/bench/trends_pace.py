@@ -5,7 +5,8 @@ times a second, over HTTP.
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 import numpy as np
@@ -31,18 +32,14 @@ async def measure_pace(stage: Stage, server: BenchServer, trends: Trends, url: s
     counting = Counting(trends, (await trends.create(_NAME, TrendConfig()))[0])
     events = round(sizes.pace * sizes.paced_s)
     numbers = (events, sizes.items, sizes.request_events, sizes.in_flight, sizes.pace, stage.job.seed)
-    async with sending_apart(f"{url}/v1/trends/{_NAME}/events", JSON, *numbers) as sender:
-        latencies_s: list[float] = []
-        asking = asyncio.create_task(_ask(f"{url}/v1/trends/{_NAME}/top?window={WINDOW}&limit={K}", latencies_s))
+    path = f"{url}/v1/trends/{_NAME}"
+    async with sending_apart(f"{path}/events", JSON, *numbers) as sender, _asking(path) as latencies_s:
         before_bytes = await _aof_bytes(server)
         for _ in stage.track(range(1), "trends: a steady pace"):
             sent = await sender.send()
         after_bytes = await _aof_bytes(server)
         keeper_bytes, worker_bytes = (read_memory(find_process(module)) for module in (KEEPER, WORKER))
         await counting.reach(events)
-        asking.cancel()
-        with suppress(asyncio.CancelledError):
-            await asking
     p50_s, p99_s = np.quantile(latencies_s, [0.5, 0.99]).tolist()
     return Pace(
         events=events,
@@ -57,15 +54,33 @@ async def measure_pace(stage: Stage, server: BenchServer, trends: Trends, url: s
     )
 
 
-async def _ask(url: str, latencies_s: list[float]) -> None:
+@asynccontextmanager
+async def _asking(path: str) -> AsyncIterator[list[float]]:
+    """Somebody who asks again and again; how long he waited, but for the first time, when the keeper has to notice."""
+    latencies_s: list[float] = []
     async with aiohttp.ClientSession() as session:
-        while True:
-            asked_s = now_s()
-            async with session.get(url) as answer:
-                answer.raise_for_status()
-                await answer.read()
-            latencies_s.append(now_s() - asked_s)
-            await asyncio.sleep(_ASK_S)
+        await _ask(session, path)
+        task = asyncio.create_task(_ask_on(session, path, latencies_s))
+        try:
+            yield latencies_s
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _ask_on(session: aiohttp.ClientSession, path: str, latencies_s: list[float]) -> None:
+    while True:
+        latencies_s.append(await _ask(session, path))
+        await asyncio.sleep(_ASK_S)
+
+
+async def _ask(session: aiohttp.ClientSession, path: str) -> float:
+    asked_s = now_s()
+    async with session.get(f"{path}/top?window={WINDOW}&limit={K}") as answer:
+        answer.raise_for_status()
+        await answer.read()
+    return now_s() - asked_s
 
 
 async def _aof_bytes(server: BenchServer) -> int:

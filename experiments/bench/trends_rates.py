@@ -51,6 +51,7 @@ async def measure_rates(stage: Stage, trends: Trends, url: str) -> list[Round]:
     for number in stage.track(range(len(ways)), "trends: events over HTTP"):
         way, kind, bulk = ways[number]
         trend, _ = await trends.create(f"bench-{number}", TrendConfig())
+        await trends.top(trend, WINDOW)  # from now on it is watched
         found.append(await _measure(stage, Counting(trends, trend), way, kind, bulk, url))
         await trends.delete(trend.name)
     return found
@@ -76,7 +77,6 @@ class Counting:
 async def _measure(stage: Stage, counting: Counting, way: str, kind: str, bulk: int, url: str) -> Round:
     sizes, keeper = stage.sizes, find_process(KEEPER)
     numbers = (sizes.events, sizes.items, bulk, sizes.in_flight, 0, stage.job.seed)
-    await counting.reach(0)
     async with sending_apart(f"{url}/v1/trends/{counting.trend.name}/events", kind, *numbers) as sender:
         began_s = now_s()
         sending = asyncio.create_task(sender.send())

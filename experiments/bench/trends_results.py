@@ -71,8 +71,9 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class Kills:
-    """Requests, each sent until it was acknowledged, while processes were killed; `retries` were sent again.
+    """Requests, each sent until it was acknowledged, while processes were killed.
 
+    `retries` were sent again because nobody knew what became of them, `repeats` although they were acknowledged.
     `lost` and `twice` are sums over items: acknowledged and not counted, counted and not acknowledged.
     """
 
@@ -81,6 +82,7 @@ class Kills:
     seconds: float
     requests: int
     retries: int
+    repeats: int
     events: int
     counted: int
     lost: int

@@ -1,8 +1,8 @@
 """Where trends are measured: an hour that passes as fast as it can be counted.
 
 Everything is real but the time: intake, streams, keeper and publishing on a Redis of its own. What happens within a
-tick comes in at once; then the keeper does what it does each second, and the clock moves on. The hour begins with a
-pane and ends before the next window would: at its end the window holds all of it.
+tick comes in at once; then the keeper does what it does each second, and the clock moves on. The hour begins where a
+pane does, and the last tick is within its last pane: then the window holds all of it.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from hybrid.trends.trends import Found, Top, Trends
 WINDOW = "1h"
 
 _HOUR_MS = 3_600_000
-_BEGIN_MS = 595_000 * _HOUR_MS  # 2037: Redis expires by its own clock
+_BEGIN_MS = 595_000 * _HOUR_MS  # in 2037
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ def hour_table(results: Results) -> Table:
         "not so",
         "floor",
         "floor / total",
+        "played in, s",
     )
     rows = [
         [
@@ -92,6 +93,7 @@ def hour_table(results: Results) -> Table:
             show_count(row.untrue),
             show_count(row.floor),
             show_percent(row.floor / row.events),
+            show_count(row.seconds),
         ]
         for row in results.hours
     ]
@@ -106,18 +108,19 @@ def answer_table(results: Results) -> Table:
 
 def kill_table(results: Results) -> Table:
     kills = results.kills
-    columns = ("keepers killed", "Redis killed", "requests", "sent again", "events", "counted", "lost", "twice")
-    figures = (
-        kills.keeper_kills,
-        kills.redis_kills,
-        kills.requests,
-        kills.retries,
-        kills.events,
-        kills.counted,
-        kills.lost,
-        kills.twice,
-    )
-    return Table("Killed under load", columns, [list(map(show_count, figures))], labels=0)
+    figures = {
+        "keepers killed": kills.keeper_kills,
+        "Redis killed": kills.redis_kills,
+        "seconds": kills.seconds,
+        "requests": kills.requests,
+        "unsure, sent again": kills.retries,
+        "acknowledged, sent again": kills.repeats,
+        "events": kills.events,
+        "counted": kills.counted,
+        "lost": kills.lost,
+        "twice": kills.twice,
+    }
+    return Table("Killed under load", list(figures), [list(map(show_count, figures.values()))], labels=0)
 
 
 def fed_table(results: Results) -> Table:

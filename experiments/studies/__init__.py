@@ -1,1 +1,1 @@
-"""One module an experiment; each ends in its STUDY. experiments/study/catalog.py lists them."""
+"""One module an experiment; each ends in its STUDY. experiments/study/catalog.py lists them; rival*.py is who they meet."""

@@ -120,8 +120,8 @@ def say(tables: Tables) -> list[str]:
 def fails(tables: Tables) -> list[str]:
     rows = [row for row in tables["batches"].to_pylist() if row["batch"] >= TICK and row["precision"] < 1]
     return [
-        f"{row['stream']}: what is heavy only for a while is found less well, {row['precision']:.2f} of the true top {K} "
-        f"in batches of {row['batch']:,}."
+        f"{row['stream']}: what is heavy only for a while is found less well, {row['precision']:.2f} of the true top "
+        f"{K} in batches of {row['batch']:,}."
         for row in rows
     ]
 

@@ -20,6 +20,7 @@ LEADERS = 1_000
 PLAYERS, FAST_PLAYERS = 1_000_000, 100_000
 ASKED, FAST_ASKED = 100_000, 10_000
 PROMISED = 0.1  # percent of the players
+_NOTHING = 1e-6  # where no error is drawn on a logarithmic axis
 LARGE = 50_000  # players from which on the width is promised: the asker's own place is 1 player, and must not count
 
 
@@ -69,15 +70,16 @@ def draw(tables: Tables) -> Figure:
         shift = 0.22 * (1 - at)
         look = plots.line_of(at) | {"linestyle": "none", "label": f"{shards} shard{'s' if shards > 1 else ''}"}
         widths.plot([row["max_width_percent"] for row in rows], places + shift, **look)
-        errors.plot([max(row["mean_error_percent"], 1e-6) for row in rows], places + shift, **look)
+        errors.plot([max(row["mean_error_percent"], _NOTHING) for row in rows], places + shift, **look)
     widths.axvline(PROMISED, color=plots.BLACK, linestyle="--", linewidth=1.3)
     widths.set_xlim(0, 0.12)
-    errors.set_xlim(8e-7, 0.2)
-    plots.use_log(errors, "x")
+    errors.set_xlim(_NOTHING / 2, 0.2)
+    plots.use_log(errors, "x", zero=_NOTHING)
+    errors.set_xticks([_NOTHING, 1e-4, 1e-2])
     widths.set_yticks(places, shapes)
     errors.set_yticks(places, [""] * len(shapes))
     plots.label(widths, "widest interval, % of players", "", "Proved width (dashed: promised)")
-    plots.label(errors, "mean error, % of players (log; 0 at the left)", "", "Error of the guess inside")
+    plots.label(errors, "mean error, % of players (log)", "", "Error of the guess inside")
     plots.add_legend(figure, widths)
     return figure
 
@@ -110,8 +112,8 @@ def fails(tables: Tables) -> list[str]:
         f"{show_percent(worst['mean_error_percent'])} on the mean with {worst['players']:,} players in "
         f"{worst['shards']} shards ({worst['shape']}).",
         *(
-            f"{row['shape']}, {row['players']:,} players in {row['shards']} shard{'s' if row['shards'] > 1 else ''}: an "
-            f"interval of {show_percent(row['max_width_percent'])}, because one player, the asker, counts on small boards."
+            f"{row['shape']}, {row['players']:,} players, number of shards {row['shards']}: an "
+            f"interval of {show_percent(row['max_width_percent'])}: on small boards one player, the asker, counts."
             for row in wide
         ),
     ]

@@ -20,7 +20,7 @@ from experiments.bench.workloads import LOGNORMAL
 from experiments.studies import rivals
 from experiments.studies.rivals import LARGE, OURS, SKETCHES
 from experiments.study import plots
-from experiments.study.budgets import Budgets, show_percent
+from experiments.study.budgets import Budgets
 from experiments.study.study import Job, Row, Study, Tables, distinct, make_table, rows_of
 from sketches.values import Floats
 
@@ -104,7 +104,7 @@ def draw(tables: Tables) -> Figure:
         axes.set_xticks(counts, map(str, counts))
         axes.minorticks_off()
         axes.tick_params(labelbottom=place >= 2)
-        plots.label(axes, "shards" if place >= 2 else "", "max error, %" if place % 3 == 0 else "", way)
+        plots.label(axes, "shards" if place >= 2 else "", "largest error, % (log)" if place % 3 == 0 else "", way)
     grid[5].axis("off")
     grid[5].legend(*grid[0].get_legend_handles_labels(), loc="center")
     return figure
@@ -125,11 +125,15 @@ def judge(tables: Tables, budgets: Budgets) -> list[Budget]:
 def say(tables: Tables) -> list[str]:
     table = tables["merging"]
     most = max(distinct(table, "shards"))
+    return [f"{most:,} shards, {way}: {rivals.compare(table, way=way, shards=most)}." for way in distinct(table, "way")]
+
+
+def fails(tables: Tables) -> list[str]:
+    """The case that is worst for us."""
+    table = tables["merging"]
     worst = max(rows_of(table, sketch=OURS), key=lambda row: row["max_error_percent"])
-    return [
-        *(f"{most:,} shards, {way}: {rivals.compare(table, way=way, shards=most)}." for way in distinct(table, "way")),
-        f"Ours is worst with {worst['shards']:,} shards, {worst['way']}: {show_percent(worst['max_error_percent'])}.",
-    ]
+    name = f"Saved digests merged few at a time ({worst['shards']:,} shards, {worst['way']})"
+    return rivals.beaten(name, table, way=worst["way"], shards=worst["shards"])
 
 
 def tabulate(tables: Tables) -> list[Table]:
@@ -153,4 +157,5 @@ STUDY = Study(
     judge=judge,
     say=say,
     tabulate=tabulate,
+    fails=fails,
 )

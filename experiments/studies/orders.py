@@ -115,6 +115,13 @@ def say(tables: Tables) -> list[str]:
     return lines
 
 
+def fails(tables: Tables) -> list[str]:
+    table = tables["orders"]
+    return [
+        line for order in distinct(table, "order") for line in rivals.beaten(order.capitalize(), table, order=order)
+    ]
+
+
 def tabulate(tables: Tables) -> list[Table]:
     table = tables["orders"]
     rows = [[order, *rivals.cells(table, order=order)] for order in distinct(table, "order")]
@@ -132,4 +139,5 @@ STUDY = Study(
     judge=judge,
     say=say,
     tabulate=tabulate,
+    fails=fails,
 )

@@ -160,6 +160,12 @@ def say(tables: Tables) -> list[str]:
     ]
 
 
+def fails(tables: Tables) -> list[str]:
+    table = tables["worst"]
+    cases = product(distinct(table, "shape"), (SMALL, LARGE))
+    return [line for shape, size in cases for line in rivals.beaten(f"{shape}, {size}", table, shape=shape, size=size)]
+
+
 def tabulate(tables: Tables) -> list[Table]:
     columns = ("scores", "size", "sketch", "bytes", "mean error", "max error", "proved")
     rows = [
@@ -188,4 +194,5 @@ STUDY = Study(
     judge=judge,
     say=say,
     tabulate=tabulate,
+    fails=fails,
 )

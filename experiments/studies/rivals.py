@@ -27,6 +27,7 @@ OURS, TDIGEST, KLL, REQ, FAST, DD = "toptail", "datasketches t-digest", "KLL", "
 SKETCHES = (OURS, TDIGEST, KLL, REQ, FAST, DD)
 SMALL, LARGE = "4 KB", "16 KB"
 BATCH = 65_536
+MUCH = 1.5  # times the error: less is no reason to choose another sketch
 LEAST_PERCENT = 1e-4  # errors below are drawn as this much: 1 ppm, a value in a million
 
 
@@ -95,7 +96,7 @@ def count_outside(digest: Any, asked: Asked) -> int:
 
 
 def outside_of(table: pa.Table) -> int:
-    return sum(row["outside"] for row in rows_of(table, sketch=OURS))
+    return sum(int(row["outside"]) for row in rows_of(table, sketch=OURS))
 
 
 def worst_error(table: pa.Table, **wanted: object) -> float | None:
@@ -116,6 +117,14 @@ def compare(table: pa.Table, **wanted: object) -> str:
         raise ValueError(f"no row of ours has {wanted}")
     verdict = "better than ours" if error < ours else "the best of the others"
     return f"{show_percent(ours)} ({rival}, {verdict}: {show_percent(error)})"
+
+
+def beaten(name: str, table: pa.Table, **wanted: object) -> list[str]:
+    """A sentence where another sketch is much closer than ours."""
+    ours, (rival, error) = worst_error(table, sketch=OURS, **wanted), best_rival(table, **wanted)
+    if ours is None or ours < MUCH * error:
+        return []
+    return [f"{name}: a TDigest's rank is off by up to {show_percent(ours)}, {rival}'s by {show_percent(error)}."]
 
 
 def cells(table: pa.Table, **wanted: object) -> list[str]:

@@ -116,7 +116,7 @@ def draw(tables: Tables) -> Figure:
 
 
 def _title(block: int) -> str:
-    return "No tie at the border" if block == 1 else f"{block:,} tied at the border"
+    return "No tie at the border" if block == 1 else f"{block:,} tied there"
 
 
 def _pick(rows: list[Row], is_leader: bool) -> list[Row]:

@@ -33,6 +33,7 @@ LARGE = 50_000  # players from which on the width is promised
 
 _BATCH = 65_536
 _ROUNDING = 1e-9
+_NOTHING = 1e-6  # where no error is drawn on a logarithmic axis
 
 
 def measure(job: Job) -> Tables:
@@ -163,14 +164,14 @@ def draw(tables: Tables) -> Figure:
             theirs.plot(deciles, list(map(_visible, digest)), **(look | {"linestyle": ":", "markerfacecolor": "none"}))
     for axes in (ours, theirs):
         axes.set_xticks(range(1, 11))
-    plots.use_log(theirs, "y")
+    plots.use_log(theirs, "y", zero=_NOTHING)
     ours.set_ylim(0, max(0.12, 1.1 * max(row["max_width_percent"] for row in table.to_pylist())))
     plots.mark_budget(ours, 0.1)
     plots.label(ours, "tenth of the board, 1 = best", "% of players", "Widest interval (dashed: promised)")
     plots.label(
         theirs,
         "tenth of the board, 1 = best",
-        "percentile points (log; 0 at the bottom)",
+        "percentile points (log)",
         "Largest error (dotted: t-digest)",
     )
     plots.add_legend(figure, ours)
@@ -178,8 +179,7 @@ def draw(tables: Tables) -> Figure:
 
 
 def _visible(error: float) -> float:
-    """An error of nothing has no place on a logarithmic axis: it stands at its bottom."""
-    return max(error, 1e-6)
+    return max(error, _NOTHING)
 
 
 def judge(tables: Tables, budgets: Budgets) -> list[Budget]:

@@ -65,15 +65,16 @@ def draw(tables: Tables) -> Figure:
     """Width as a share of the players and of the rank, by rank."""
     figure, both = plots.make_axes(2)
     panels = (
-        ("max_width_percent", "% of all players (log; 0 at the bottom)", 1e-4),
-        ("max_share_of_rank_percent", "% of the rank (log; 0 at the bottom)", 1e-1),
+        ("max_width_percent", "% of all players (log)", 1e-4),
+        ("max_share_of_rank_percent", "% of the rank (log)", 1e-1),
     )
     for axes, (column, what, least) in zip(both, panels, strict=True):
         for place, way in enumerate((RULE, UNIFORM)):
             rows = rows_of(tables["widths"], way=way)
             middles = [(row["from_rank"] * row["to_rank"]) ** 0.5 for row in rows]
             axes.plot(middles, [max(row[column], least) for row in rows], **plots.line_of(place), label=way)
-        plots.use_log(axes, "xy")
+        plots.use_log(axes, "x")
+        plots.use_log(axes, "y", zero=least)
         plots.label(axes, "rank (log)", what, "Widest interval (dashed: promised)")
         axes.set_xticks([1, 100, 10_000])
     plots.mark_budget(both[0], 0.1)

@@ -46,6 +46,7 @@ RATES = (30.0, 300.0, 3_000.0)  # events an hour of the items whose delay is mea
 REPEATS, FAST_REPEATS = 40, 8
 HOUR_MIN = 60
 
+_NOTHING = 0.01  # where no alarms are drawn on a logarithmic axis
 _NEVER = -1e9  # the score of what is too rare to be one
 
 Scoring = Callable[[Ints, Ints], Floats]
@@ -180,7 +181,7 @@ def draw(tables: Tables) -> Figure:
         look = plots.line_of(place) | {"markersize": 4}
         roc.plot([row["false_share"] for row in rows], [row["found"] for row in rows], **look, label=name)
         found = rows_of(tables["alarms"], scenario=_main(tables), scoring=name)
-        alarms.plot([row["noise"] for row in found], [max(row["alarms_a_day"], 0.01) for row in found], **look)
+        alarms.plot([row["noise"] for row in found], [max(row["alarms_a_day"], _NOTHING) for row in found], **look)
     for place, rate in enumerate(distinct(tables["delays"], "rate_an_hour")):
         rows = [row for row in rows_of(tables["delays"], rate_an_hour=rate) if row["told"] * 2 > row["surges"]]
         look = {"color": plots.BLACK, "linestyle": ("-", "--", ":")[place], "marker": plots.MARKERS[place + 4]}
@@ -188,11 +189,11 @@ def draw(tables: Tables) -> Figure:
         delays.plot([row["factor"] for row in rows], minutes, **look, label=f"{rate:,.0f}/h")
     plots.use_log(roc, "x")
     roc.set_xticks([1e-5, 1e-3, 1e-1], ["0.001 %", "0.1 %", "10 %"])
-    plots.use_log(alarms, "y")
+    plots.use_log(alarms, "y", zero=_NOTHING)
     delays.set_ylim(0, HOUR_MIN)
     delays.legend(loc="upper right", title="usual count", title_fontsize=12)
     plots.label(roc, "false alarms, of counts (log)", "share of surges found", f"Surges of x{ROC_FACTOR:g}")
-    plots.label(alarms, "noise c, share of a count", "a day (log; 0 at the bottom)", f"False alarms, z >= {ALARM:g}")
+    plots.label(alarms, "noise c, share of a count", "a day (log)", f"False alarms, z >= {ALARM:g}")
     plots.label(delays, "times as many as usual", "minutes, median", "Until it is told")
     plots.add_legend(figure, roc)
     return figure

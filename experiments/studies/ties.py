@@ -84,11 +84,11 @@ def draw(tables: Tables) -> Figure:
     figure, both = plots.make_axes(2, height_in=5.0)
     for axes, series in zip(both, (SHARE, LEVELS), strict=True):
         rivals.draw_lines(axes, tables["ties"], "step", series=series)
-        plots.label(axes, series, "largest error, % of values (log)")
-    both[0].set_title("One score that many have")
-    both[1].set_title("Few scores (1 ppm: or less)")
+        plots.use_log(axes, "y")
+    plots.label(both[0], SHARE, "largest error, % of values (log)", "One score that many have")
+    plots.label(both[1], f"{LEVELS} (log)", "", f"Few scores ({rivals.LEAST_PERCENT:.4f}: or less)")
     plots.use_log(both[1], "x")
-    both[1].set_ylabel("")
+    both[1].set_xticks([10, 1_000, 100_000])
     plots.add_legend(figure, both[0], columns=3)
     return figure
 

@@ -4,7 +4,10 @@ from importlib import import_module
 
 from experiments.study.study import Study
 
-STUDIES = ("churn", "coverage", "spacing", "drift", "seam", "batches", "surge", "served", "advisor")
+STUDIES = (
+    *("churn", "coverage", "spacing", "drift", "seam", "batches", "surge", "served", "advisor"),
+    *("ranks", "ties", "merging", "orders", "heavy", "countmin", "limits"),
+)
 
 
 def load_study(name: str) -> Study:

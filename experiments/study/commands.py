@@ -22,7 +22,7 @@ from experiments.study.live import LiveBoard
 from experiments.study.manifest import make_manifest
 from experiments.study.own_data import BadData, load_column, parse_items, parse_scores
 from experiments.study.page import render_html
-from experiments.study.store import FOLDER, OWN_FOLDER, load_run, save_figure, save_run
+from experiments.study.store import FOLDER, OWN_FOLDER, list_runs, load_run, save_figure, save_run
 from experiments.study.study import Job, Study
 from experiments.study.workloads import Items, Scores
 from hybrid.errors import EmbeddedError
@@ -66,16 +66,18 @@ def run_studies(names: Sequence[str], **options: Any) -> None:
 
 def write_report(results: Path | None, docs: Path | None) -> None:
     folder, pages = results or FOLDER, docs or report.DOCS
-    missing = [name for name in STUDIES if not (folder / name / "manifest.json").exists()]
-    if missing:
-        raise click.ClickException(f"no results of {', '.join(missing)}; `toptail experiments run --all` makes them")
-    for name in STUDIES:
+    names = list_runs(folder)
+    if not names:
+        raise click.ClickException("there are no results; `toptail experiments run --all` makes them")
+    for name in names:
         save_figure(folder / name, load_study(name))
     sections = report.load_sections(folder)
     pages.mkdir(parents=True, exist_ok=True)
     (pages / report.MARKDOWN).write_text(report.render_markdown(sections, pages), encoding="utf-8")
     (pages / report.HTML).write_text(render_html(sections), encoding="utf-8")
     click.echo(f"Wrote {report.MARKDOWN} and {report.HTML}.")
+    if len(names) < len(STUDIES):
+        click.echo(f"Not in them, for want of results: {', '.join(name for name in STUDIES if name not in names)}.")
 
 
 def print_advice(**wanted: Any) -> None:
@@ -125,7 +127,7 @@ def _run_one(study: Study, job: Job, folder: Path, date: str) -> None:
     began_s = timing.now_s()
     try:
         tables = study.measure(job)
-    except (EmbeddedError, ToptailError) as error:
+    except (EmbeddedError, ModuleNotFoundError, ToptailError) as error:
         raise click.ClickException(f"{study.name}: {error}") from error
     save_run(folder, tables, make_manifest(study.name, job, date=date, seconds=timing.now_s() - began_s))
     save_figure(folder, study)

@@ -68,13 +68,22 @@ def mark_budget(axes: Axes, reach: float) -> None:
     axes.axhline(reach, color=BLACK, linestyle="--", linewidth=1.3)
 
 
-def use_log(axes: Axes, which: str) -> None:
-    """Logarithmic "x", "y" or "xy", in plain numbers: at 1, 2 and 5, or at powers of ten where there are many."""
+def use_log(axes: Axes, which: str, *, zero: float | None = None) -> None:
+    """Logarithmic "x", "y" or "xy", in plain numbers: at 1, 2 and 5, or at powers of ten where there are many.
+
+    Nothing has no place on such an axis: it is drawn at `zero`, which is then called 0.
+    """
+
+    def show(value: float, _: object) -> str:
+        if zero is not None and np.isclose(value, zero):
+            return "0"
+        return f"{value:,.10g}" if value >= 1 else np.format_float_positional(value, precision=10, trim="-")
+
     for letter in which:
         axes.set(**{f"{letter}scale": "log"})
         axis, (low, high) = (axes.xaxis, axes.get_xlim()) if letter == "x" else (axes.yaxis, axes.get_ylim())
         axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > _LONG else (1.0, 2.0, 5.0), numticks=12))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axis.set_major_formatter(FuncFormatter(show))
         axis.set_minor_formatter(NullFormatter())
 
 

@@ -14,8 +14,8 @@ from experiments.bench.results import ROOT
 from experiments.bench.stamp import render_machine
 from experiments.bench.tables import Table, budget_table, render_captioned, render_table
 from experiments.study.budgets import load_budgets
-from experiments.study.catalog import STUDIES, load_study
-from experiments.study.store import load_run
+from experiments.study.catalog import load_study
+from experiments.study.store import list_runs, load_run
 
 DOCS = ROOT / "docs"
 MARKDOWN, HTML = "experiments.md", "experiments.html"
@@ -62,8 +62,8 @@ class Section:
 
 
 def load_sections(results: Path) -> list[Section]:
-    """All experiments from what is stored of them."""
-    return [_load_section(results / name, name) for name in STUDIES]
+    """The experiments of which there are results."""
+    return [_load_section(results / name, name) for name in list_runs(results)]
 
 
 def _load_section(folder: Path, name: str) -> Section:

@@ -12,6 +12,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from experiments.bench.results import ROOT
+from experiments.study.catalog import STUDIES
 from experiments.study.manifest import Manifest, parse_manifest, render_manifest
 from experiments.study.plots import render_svg, style
 from experiments.study.study import Study, Tables
@@ -39,6 +40,11 @@ def save_run(folder: Path, tables: Tables, manifest: Manifest) -> None:
         pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
         pa_csv.write_csv(table, folder / f"{name}.csv")
     (folder / MANIFEST).write_bytes(render_manifest(manifest))
+
+
+def list_runs(folder: Path) -> list[str]:
+    """The studies that have results here, in the order in which they are told."""
+    return [name for name in STUDIES if (folder / name / MANIFEST).exists()]
 
 
 def load_run(folder: Path) -> Stored:

@@ -108,6 +108,9 @@ class Partition:
         except EntryLost:
             await self._begin_again(position)
             return True
+        if pieces and memory.position == START and (await self._read_position())[0] != memory.kept_at:
+            self._memory = None  # there is no entry at the start that would be missed if somebody has trimmed since
+            return True
         if pieces:
             self._absorb(memory, join_rows(pieces), now_ms)
         memory.position = position

@@ -20,6 +20,7 @@ def test_http_1_0_is_answered_as_such(service: Service, is_kept: bool) -> None:
         assert ("Connection: keep-alive" in answer) == is_kept
         client.settimeout(0.2)
         if is_kept:
-            pytest.raises(TimeoutError, client.recv, 1)
+            with pytest.raises(TimeoutError):
+                client.recv(1)
         else:
             assert client.recv(1) == b""

@@ -256,6 +256,16 @@ async def one_is_asleep_while_another_keeps(stage: Stage) -> None:
         await stage.check()
 
 
+async def one_is_asleep_from_the_start(stage: Stage) -> None:
+    """It has looked when there was nothing yet; what came since, another one keeps and trims."""
+    sleeper = stage.make_keeper()
+    await sleeper.keeper.tick()
+    for _ in range(3):
+        await stage.submit(stage.make_events())
+    await stage.make_keeper().keeper.tick()
+    await stage.fold(sleeper)
+
+
 async def both_write_in_turns(stage: Stage) -> None:
     first, second = stage.make_keeper(), stage.make_keeper()
     for number in range(12):
@@ -293,6 +303,7 @@ SCENES: list[tuple[Scene, Callable[[], AbstractContextManager[None]] | None]] = 
     (one_is_frozen_before_it_writes, None),
     (one_is_frozen_between_two_pages, None),
     (one_is_asleep_while_another_keeps, None),
+    (one_is_asleep_from_the_start, None),
     (both_write_in_turns, None),
     (an_entry_is_lost_that_was_folded, without_looking_for_the_entry),
 ]

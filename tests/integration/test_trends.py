@@ -238,6 +238,8 @@ def test_too_much_that_waits_to_be_counted_is_refused_and_nothing_of_it_written(
         with keeping_at_once():
             await world.make_keeper().keeper.tick()
         assert await world.engine.trends.backlog(world.trend) == 0
+        streams = [world.engine.schema.partition(tag).stream for tag in world.trend.tags]
+        assert [(await link.run(stream, [("XLEN", stream)]))[0] for stream in streams] == [1, 1, 1]  # the position
         world.engine.trends._intake._looked.clear()
         await world.submit(many)
         await world.check()
@@ -269,7 +271,7 @@ def test_a_late_event_goes_to_its_own_pane_as_long_as_that_lives(link: Link) -> 
         watched = world.make_keeper()
         await world.submit([Event("on time", 1, sent_ms)])
         await watched.keeper.tick()
-        world.clock.now_ms = sent_ms + 54_999
+        world.clock.now_ms = sent_ms + 59_999
         await world.submit([Event("late", 7, sent_ms)])
         top = await world.ask_top(watched)
         assert [(shown.row.item, shown.row.low) for shown in top.rows] == [("late", 7), ("on time", 1)]

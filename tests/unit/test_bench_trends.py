@@ -75,7 +75,7 @@ def test_a_fast_run_sends_events_every_way_and_at_a_steady_pace(fast: Results) -
         assert 0 < row.acknowledged_s <= row.counted_s
         assert (row.quarter_bytes > 10_000_000) == (row.end_bytes > 10_000_000) == (row.way != SKETCHES)
     assert fast.pace.events == FAST.pace * FAST.paced_s
-    assert fast.pace.seconds == pytest.approx(FAST.paced_s, rel=0.5)
+    assert fast.pace.seconds > 0.9 * FAST.paced_s
     assert fast.pace.aof_bytes > fast.pace.events
     assert min(fast.pace.keeper_bytes, fast.pace.worker_bytes) > 10_000_000
     assert fast.pace.asked > 1

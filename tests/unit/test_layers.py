@@ -1,4 +1,4 @@
-"""Imports point one way: service -> hybrid -> sketches, service -> toptail; experiments -> hybrid, sketches."""
+"""Imports point one way: service -> hybrid, toptail; hybrid -> sketches; experiments -> hybrid, sketches, toptail."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ MAY_IMPORT = {
     "toptail": {"toptail"},
     "hybrid": {"hybrid", "sketches"},
     "service": {"service", "hybrid", "sketches", "toptail"},
-    "experiments": {"experiments", "hybrid", "sketches"},
+    "experiments": {"experiments", "hybrid", "sketches", "toptail"},
 }
 
 

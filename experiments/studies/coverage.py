@@ -138,8 +138,8 @@ def tabulate(tables: Tables) -> list[Table]:
 STUDY = Study(
     name="coverage",
     title="Intervals contain the truth",
-    claim="A served interval always contains the true rank and percentile, and is at most 0.1 % of the players wide, "
-    "whatever the scores, the ties and the number of shards.",
+    claim="A served interval always contains the true rank and percentile, whatever the scores, the ties and the "
+    "number of shards; from 50,000 players on it is at most 0.1 % of them wide.",
     takes="scores",
     measure=measure,
     draw=draw,

@@ -113,7 +113,7 @@ def say(tables: Tables) -> list[str]:
         row = next(row for row in rows_of(tables["drift"], kind=kind) if row["writes_percent"] >= 0.3)
         lines.append(
             f"After {row['writes']:,} writes {kind} ({show_percent(row['writes_percent'])} of the players, "
-            f"{row['writes'] / WRITES_A_SECOND:.1f} s at {WRITES_A_SECOND:,} a second) {row['covered_percent']:.1f} % "
+            f"{row['writes'] / WRITES_A_SECOND:.1f} s at {WRITES_A_SECOND:,} a second) {row['covered_percent']:.2f} % "
             f"are still within the old interval, and nobody is more than {row['max_ranks_off']:,} ranks outside."
         )
     return lines

@@ -65,8 +65,12 @@ def cut_events(items: Items, hours: int) -> Ints:
 
 
 def add_surges(counts: Ints, factor: float, surges: int, rng: np.random.Generator) -> Hours:
-    """The same counts, but so many, of hours that have a history, are raised to about so many times themselves."""
+    """The same counts, but so many, of hours that have a history, are raised to about so many times themselves.
+
+    At most one in ten is: the others are there to be told from them.
+    """
     is_surge = np.zeros(counts.shape, bool)
-    places = rng.permutation((len(counts) - HISTORY) * counts.shape[1])[:surges]
+    possible = (len(counts) - HISTORY) * counts.shape[1]
+    places = rng.permutation(possible)[: min(surges, possible // 10)]
     is_surge[HISTORY + places // counts.shape[1], places % counts.shape[1]] = True
     return Hours(counts + np.where(is_surge, rng.poisson((factor - 1) * counts), 0), is_surge)

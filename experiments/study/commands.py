@@ -28,6 +28,7 @@ from experiments.study.workloads import Items, Scores
 from hybrid.errors import EmbeddedError
 from hybrid.windows import KINDS
 from toptail import ToptailError
+from toptail.transport import check_base_url
 
 WIDTH = 180
 
@@ -44,7 +45,7 @@ def print_list() -> None:
 def run_studies(names: Sequence[str], **options: Any) -> None:
     """Run, save, print; all verdicts once more at the end."""
     column = _load_column(options["data"], options["column"])
-    live = LiveBoard(options["url"], options["board"], options["api_key"]) if options["url"] else None
+    live = _find_board(options["url"], options["board"], options["api_key"])
     studies = _choose(names, column, live)
     is_ours = not (options["fast"] or column or live)
     folder = options["out"] or (FOLDER if is_ours else OWN_FOLDER)
@@ -106,6 +107,15 @@ def _load_column(path: Path | None, name: str | None) -> Scores | Items | None:
         return parse_scores(column) if column.is_numeric else parse_items(column)
     except BadData as error:
         raise click.ClickException(str(error)) from None
+
+
+def _find_board(url: str | None, name: str, api_key: str | None) -> LiveBoard | None:
+    if url is None:
+        return None
+    try:
+        return LiveBoard(check_base_url(url), name, api_key)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _choose(names: Sequence[str], data: Scores | Items | None, live: LiveBoard | None) -> list[Study]:

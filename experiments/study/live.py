@@ -16,7 +16,7 @@ from toptail.wire import BoardInfo
 
 BATCH = 200
 ASKED_AT_ONCE = 8
-WARM_S = 3.0
+FIRST_S, WARM_S = 3.0, 3.0
 POLL_S = 0.05
 
 
@@ -59,8 +59,9 @@ class Pair:
 
 async def ask_live(live: LiveBoard, most: int, rng: np.random.Generator) -> tuple[BoardInfo, list[Pair]]:
     """What the board is, and pairs of at most so many players whose record did not change in between."""
+    async with Client(live.url, key=live.key, timeout_s=FIRST_S) as client:
+        info = await client.board(live.name)  # a service that never was is not waited for
     async with Client(live.url, key=live.key) as client:
-        info = await client.board(live.name)
         page = await client.top(live.name, 1)
         ranks = np.unique(rng.integers(1, page.players + 1, most)) if page.players else np.empty(0, np.int64)
         players = await _draw(client, live.name, ranks.tolist())

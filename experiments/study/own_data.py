@@ -25,6 +25,7 @@ from hybrid.config import MAX_DECIMALS, MAX_EXACT
 from sketches.values import Floats
 
 LINES = (".ndjson", ".jsonl")
+LEAST_ROWS = 1_000
 
 _USUAL = ("score", "points", "value", "item", "event")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*$"
@@ -78,8 +79,9 @@ def load_column(path: Path, name: str | None = None) -> Column:
         raise BadData(f"{path.name} cannot be read: {error.strerror or error}") from None
     except pa.ArrowException as error:
         raise BadData(f"{path.name} cannot be read: {error}") from None
-    if not len(column.values):
-        raise BadData(f"{path.name} has no rows")
+    if len(column.values) < LEAST_ROWS:
+        found = f"has {len(column.values):,} rows" if len(column.values) else "has no rows"
+        raise BadData(f"{path.name} {found}: below {LEAST_ROWS:,} everything is exact, and there is nothing to measure")
     return column
 
 

@@ -1,5 +1,6 @@
 """docs/experiments.html: the same sections as one page that needs nothing else, figures included."""
 
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
@@ -31,7 +32,7 @@ def render_html(sections: Sequence[Section]) -> str:
         _render_table(overview(list(sections))),
         *(_render_section(section) for section in sections),
         "<h2>Where it fails</h2>",
-        *(f"<p><strong>{escape(name)}.</strong> {escape(line)}</p>" for name, line in failures(list(sections))),
+        *(f"<p><strong>{escape(name)}.</strong> {_render_text(line)}</p>" for name, line in failures(list(sections))),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -39,18 +40,24 @@ def render_html(sections: Sequence[Section]) -> str:
 
 def _render_section(section: Section) -> str:
     picture = b64encode(section.figure.read_bytes()).decode()
-    lines = "".join(f"<p>{escape(line)}</p>" for line in section.lines)
+    lines = "".join(f"<p>{_render_text(line)}</p>" for line in section.lines)
     details = "".join(
         f"<details><summary>{escape(table.caption)}</summary>{_render_table(table)}</details>"
         for table in section.tables
     )
     verdicts = _render_table(budget_table(section.verdicts)) if section.verdicts else ""
     return (
-        f'<h2 id="{section.name}">{escape(section.title)}</h2><p><strong>Claim.</strong> {escape(section.claim)}</p>'
+        f'<h2 id="{section.name}">{escape(section.title)}</h2>'
+        f"<p><strong>Claim.</strong> {_render_text(section.claim)}</p>"
         f'<img alt="{escape(section.title)}" src="data:image/svg+xml;base64,{picture}">{lines}{verdicts}'
         f"<p>Again: <code>{escape(section.command)}</code></p>{details}"
         f'<p class="stamp">{escape(section.stamp)}</p>'
     )
+
+
+def _render_text(text: str) -> str:
+    """A sentence, with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _render_table(table: Table) -> str:

@@ -23,8 +23,8 @@ WIDTH = 120
 
 INTRO = """\
 Can percentiles be served from this, for these scores? Each experiment states a claim, measures it, and is held to a
-figure that was promised before (docs/design.md, "Figures to reach"). Everything here is made from the stored results in
-experiments/results/studies; the figures are drawn from these tables alone."""
+figure (docs/design.md, "Figures to reach", which says where one was set by the first run only). Everything here is made
+from the stored results in experiments/results/studies; the plots are drawn from these tables alone."""
 
 COMMANDS = """\
     toptail experiments list                                    # what there is

@@ -49,13 +49,14 @@ class Stand:
         return board
 
     async def settle(self, board: Board) -> None:
-        """Wait until answers come from samples of everything that was written."""
+        """Wait until answers come from samples of everything that was written, or from a top that has everybody."""
         async with keeping(self.engine, _EAGER), asyncio.timeout(SETTLE_S):
             while True:
                 served = await self.engine.tail.served(board, ALLTIME)
                 counted = await self.engine.seek.count(board, ALLTIME, np.empty(0), [])
-                if served.view and served.top and served.view.seq == served.top.seq == counted.seq:
-                    return
+                if served.top and served.top.seq == counted.seq:
+                    if served.top.has_all or (served.view and served.view.seq == counted.seq):
+                        return
                 await asyncio.sleep(0.02)
 
     async def ask(self, board: Board, players: Ints, name_bytes: int = NAME_BYTES) -> list[Rows]:

@@ -131,5 +131,5 @@ def test_every_event_is_counted_once_whatever_happens(redis_server: EmbeddedRedi
 
 
 @pytest.mark.slow
-def test_every_event_is_counted_once_whatever_happens_in_400_runs(redis_server: EmbeddedRedis) -> None:
-    run_machine(redis_server, examples=400, steps=40)
+def test_every_event_is_counted_once_whatever_happens_in_250_runs(redis_server: EmbeddedRedis) -> None:
+    run_machine(redis_server, examples=250, steps=40)

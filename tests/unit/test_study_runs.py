@@ -112,6 +112,7 @@ def test_ones_own_events_take_the_place_of_drawn_ones(tmp_path: Path) -> None:
         (["run", "served", "--board", "http://127.0.0.1:1"], "both --board URL and --name BOARD"),
         (["run", "churn", "--board", "http://127.0.0.1:1", "--name", "game"], "churn takes scores, not a live board"),
         (["run", "served", "--fast", "--board", "http://127.0.0.1:1", "--name", "game"], "served:"),
+        (["run", "served", "--board", "here", "--name", "game"], "'here'"),
         (["advise", "--players", "many"], "'many' is not a whole number"),
         (["advise", "--players", "10", "--max-width", "0"], "'0' is not a percentage"),
         (["advise", "--players", "0"], "at least one player"),

@@ -54,9 +54,9 @@ class Stand:
             while True:
                 served = await self.engine.tail.served(board, ALLTIME)
                 counted = await self.engine.seek.count(board, ALLTIME, np.empty(0), [])
-                if served.top and served.top.seq == counted.seq:
-                    if served.top.has_all or (served.view and served.view.seq == counted.seq):
-                        return
+                top, view = served.top, served.view
+                if top and top.seq == counted.seq and (top.has_all or (view and view.seq == counted.seq)):
+                    return
                 await asyncio.sleep(0.02)
 
     async def ask(self, board: Board, players: Ints, name_bytes: int = NAME_BYTES) -> list[Rows]:

@@ -42,7 +42,7 @@ async def measure_pace(stage: Stage, server: BenchServer, trends: Trends, url: s
         await counting.reach(events)
     p50_s, p99_s = np.quantile(latencies_s, [0.5, 0.99]).tolist()
     return Pace(
-        events=events,
+        events=sent.accepted,
         seconds=sent.seconds,
         missing=sent.accepted - counting.total,
         aof_bytes=after_bytes - before_bytes,

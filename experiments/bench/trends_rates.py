@@ -86,7 +86,7 @@ async def _measure(stage: Stage, counting: Counting, way: str, kind: str, bulk: 
         sent = await sending
     return Round(
         way=way,
-        events=sizes.events,
+        events=sent.accepted,
         acknowledged_s=sent.seconds,
         counted_s=ended_s - began_s,
         refused=sent.refused,

@@ -20,7 +20,7 @@ from experiments.study.budgets import PATH, load_budgets
 from experiments.study.catalog import STUDIES, load_all, load_study
 from experiments.study.live import LiveBoard
 from experiments.study.manifest import make_manifest
-from experiments.study.own_data import BadData, load_column, parse_items, parse_scores
+from experiments.study.own_data import BadData, load_data
 from experiments.study.page import render_html
 from experiments.study.store import FOLDER, OWN_FOLDER, list_runs, load_run, save_figure, save_run
 from experiments.study.study import Job, Study
@@ -44,22 +44,22 @@ def print_list() -> None:
 
 def run_studies(names: Sequence[str], **options: Any) -> None:
     """Run, save, print; all verdicts once more at the end."""
-    column = _load_column(options["data"], options["column"])
+    data = _load_data(options["data"], options["column"])
     live = _find_board(options["url"], options["board"], options["api_key"])
-    studies = _choose(names, column, live)
-    is_ours = not (options["fast"] or column or live)
+    studies = _choose(names, data, live)
+    is_ours = not (options["fast"] or data or live)
     folder = options["out"] or (FOLDER if is_ours else OWN_FOLDER)
     budgets = load_budgets(options["budgets"] or PATH, is_full=not options["fast"])
     console, judged = _make_console(), []
     for study in studies:
         with make_progress(Console(stderr=True)) as bars:
-            job = Job(options["fast"], options["seed"], make_track(bars), column, live)
+            job = Job(options["fast"], options["seed"], make_track(bars), data, live)
             _run_one(study, job, folder / study.name, options["date"] or timing.today())
         tables = load_run(folder / study.name).tables
         verdicts = study.judge(tables, budgets)
         judged += verdicts
         _print_study(console, study, [*study.tabulate(tables), budget_table(verdicts)], study.say(tables))
-        for line in study.recommend(tables) if column else []:
+        for line in study.recommend(tables) if data else []:
             console.out(f"Recommended: {line}", highlight=False)
     console.print(f"Saved to {click.format_filename(folder, shorten=True)}, a folder each, with data and figure.")
     _finish(console, judged)
@@ -99,12 +99,11 @@ def print_advice(**wanted: Any) -> None:
         console.out(f"Note: {line}", highlight=False)
 
 
-def _load_column(path: Path | None, name: str | None) -> Scores | Items | None:
+def _load_data(path: Path | None, name: str | None) -> Scores | Items | None:
     if path is None:
         return None
     try:
-        column = load_column(path, name)
-        return parse_scores(column) if column.is_numeric else parse_items(column)
+        return load_data(path, name)
     except BadData as error:
         raise click.ClickException(str(error)) from None
 

@@ -64,6 +64,15 @@ class Column:
         return f"{self.path.name}, line {_line_of(self.path, row)}"
 
 
+def load_data(path: Path, name: str | None = None) -> Scores | Items:
+    """Scores where the column begins with a number, items elsewhere; enough of them to measure something."""
+    column = load_column(path, name)
+    data = parse_scores(column) if column.is_numeric else parse_items(column)
+    if len(data) < LEAST_ROWS:
+        raise BadData(f"{path.name} has {len(data):,} rows: below {LEAST_ROWS:,} there is nothing to measure")
+    return data
+
+
 def load_column(path: Path, name: str | None = None) -> Column:
     """The column of that name; without one that of a usual name, or the only one."""
     suffix = path.suffix.lower()
@@ -79,9 +88,8 @@ def load_column(path: Path, name: str | None = None) -> Column:
         raise BadData(f"{path.name} cannot be read: {error.strerror or error}") from None
     except pa.ArrowException as error:
         raise BadData(f"{path.name} cannot be read: {error}") from None
-    if len(column.values) < LEAST_ROWS:
-        found = f"has {len(column.values):,} rows" if len(column.values) else "has no rows"
-        raise BadData(f"{path.name} {found}: below {LEAST_ROWS:,} everything is exact, and there is nothing to measure")
+    if not len(column.values):
+        raise BadData(f"{path.name} has no rows")
     return column
 
 

@@ -145,7 +145,8 @@ class Partition:
                 break
         found = zip(kept.panes, blobs, strict=True)
         panes = {name: Pane.from_bytes(self._trend, blob) for name, blob in found if blob is not None}  # else expired
-        now_s = asyncio.get_running_loop().time()
+        # As if it were long ago: keepers that die often still get on, because the first thing they fold is kept.
+        now_s = asyncio.get_running_loop().time() - KEEP_S
         return _Memory(at, at, panes, {level.pane_ms: Sums() for level in self._trend.levels} | kept.sums, kept_s=now_s)
 
     async def _read_position(self) -> tuple[str, Kept]:
